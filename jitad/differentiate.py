@@ -1,0 +1,188 @@
+"""Differentiation, tape to tape: `pullback` (reverse) and `pushforward` (forward).
+
+Both append to the builder that holds the primal nodes, with the same
+primitives, so that what they make can be printed, optimised and differentiated
+again. The gradient of a gradient needs nothing new.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jitad.errors import UnsupportedOperationError
+from jitad.primitives.core import FLOATS, Primitive, cast, full, select, zeros_like
+from jitad.tape import Builder, Node, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Cotangent:
+    """`raw` where `mask` holds (None: everywhere), structurally zero elsewhere.
+
+    The mask stays apart while the cotangent is multiplied by partial derivatives,
+    so that a zero that comes from an untaken branch never meets an infinity.
+    """
+
+    raw: Value
+    mask: Value | None = None
+
+    def value(self) -> Value:
+        return self.raw if self.mask is None else select(self.mask, self.raw, 0.0)
+
+    def times(self, partial: Value | float) -> Cotangent:
+        if isinstance(partial, (int, float)):
+            raw = self.raw if partial == 1 else -self.raw if partial == -1 else self.raw * partial
+            return Cotangent(raw, self.mask)
+        partial, mask = _split_mask(partial)
+        if mask is not None and self.mask is not None and mask.number != self.mask.number:
+            return Cotangent(select(self.mask, self.raw * partial, 0.0), mask)
+        return Cotangent(self.raw if _is_constant(partial, 1.0) else self.raw * partial, mask or self.mask)
+
+
+def _is_constant(value: Value, number: float) -> bool:
+    node = value.node
+    while node.prim.name == "view":
+        node = value.builder.nodes[node.inputs[0]]
+    return node.prim.name == "const" and node.params["value"].value.ndim == 0 and node.params["value"].value == number
+
+
+def _split_mask(partial: Value) -> tuple[Value, Value | None]:
+    """``select(mask, p, 0)`` as (p, mask)."""
+    node, builder = partial.node, partial.builder
+    if node.prim is select and _is_constant(builder.value(node.inputs[2]), 0.0):
+        return builder.value(node.inputs[1]), builder.value(node.inputs[0])
+    return partial, None
+
+
+def pullback(builder: Builder, outputs: Sequence[Value], seeds: Sequence[Value],
+             wrt: Sequence[Value]) -> list[Value]:
+    """Cotangents of `wrt` for the cotangents `seeds` of `outputs`, appended to `builder`.
+
+    Values that do not depend on `wrt` are constants, also when they are
+    themselves traced by an outer differentiation.
+    """
+    first = min(w.number for w in wrt)
+    last = max((o.number for o in outputs), default=-1)
+    active = _active(builder, {w.number for w in wrt}, first, last)
+    pending: dict[int, list[Cotangent]] = {}
+    for output, seed in zip(outputs, seeds, strict=True):
+        if output.number in active:
+            pending.setdefault(output.number, []).append(Cotangent(seed))
+    wanted = {w.number for w in wrt}
+    found: dict[int, Value] = {}
+    for number in range(last, first - 1, -1):
+        parts = pending.pop(number, None)
+        if parts is None:
+            continue
+        node = builder.nodes[number]
+        if number in wanted:
+            found[number] = _total(parts).value()
+            continue
+        for i, ct in zip(node.inputs, _node_vjp(builder, number, node, _total(parts), active), strict=True):
+            if ct is not None and i in active:
+                pending.setdefault(i, []).append(ct)
+    return [found.get(w.number) or zeros_like(w) for w in wrt]
+
+
+def _active(builder: Builder, wrt: set[int], first: int, last: int) -> set[int]:
+    """The float nodes that depend on `wrt`."""
+    active = set(wrt)
+    for number in range(first, last + 1):
+        node = builder.nodes[number]
+        if node.aval.dtype.char in FLOATS and not active.isdisjoint(node.inputs):
+            active.add(number)
+    return active
+
+
+def _total(parts: list[Cotangent]) -> Cotangent:
+    if len(parts) == 1:
+        return parts[0]
+    if parts[0].mask is not None and all(p.mask is not None and p.mask.number == parts[0].mask.number for p in parts):
+        total = parts[0].raw
+        for part in parts[1:]:
+            total = total + part.raw
+        return Cotangent(total, parts[0].mask)
+    total = parts[0].value()
+    for part in parts[1:]:
+        total = total + part.value()
+    return Cotangent(total)
+
+
+def _node_vjp(builder: Builder, number: int, node: Node, ct: Cotangent,
+              active: set[int]) -> list[Cotangent | None]:
+    inputs = [builder.value(i) for i in node.inputs]
+    y, prim = builder.value(number), node.prim
+    if prim.name == "stop_gradient":
+        return [None]
+    if prim is select:
+        return _select_vjp(inputs, ct)
+    if prim.name == "cast":
+        return [Cotangent(cast(ct.raw, inputs[0].dtype), ct.mask)]
+    if prim.kind == "elementwise":
+        return [None if p is None or i not in active else ct.times(p)
+                for i, p in zip(node.inputs, partials_of(prim, y, inputs, node), strict=True)]
+    if prim.vjp is None:
+        raise _no_rule(prim, node)
+    return [None if c is None else Cotangent(c) for c in prim.vjp(ct.value(), y, *inputs, **node.params)]
+
+
+def _select_vjp(inputs: list[Value], ct: Cotangent) -> list[Cotangent | None]:
+    from jitad.primitives.elementwise import logical_not
+
+    condition = inputs[0]
+    raw = ct.value()
+    return [None, Cotangent(raw, condition), Cotangent(raw, logical_not(condition))]
+
+
+def partials_of(prim: Primitive, y: Value, inputs: list[Value], node: Node) -> Sequence[Value | float | None]:
+    """The partial derivatives of an elementwise node, one for each input."""
+    if prim.partials is None:
+        if prim.info.get("constant", True):
+            return [None] * len(inputs)
+        raise _no_rule(prim, node)
+    partials = prim.partials(y, *inputs, **node.params)
+    return partials if isinstance(partials, tuple) else (partials,) * len(inputs)
+
+
+def _no_rule(prim: Primitive, node: Node) -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        f"{prim.name} at {node.where} has no derivative rule; wrap the argument in jitad's stop_gradient "
+        "if none is wanted")
+
+
+def pushforward(builder: Builder, outputs: Sequence[Value], primals: Sequence[Value],
+                tangents: Sequence[Value]) -> list[Value]:
+    """Tangents of `outputs` for the `tangents` of `primals`, appended to `builder`."""
+    known: dict[int, Value | None] = {p.number: t for p, t in zip(primals, tangents, strict=True)}
+    first, last = min(known), max((o.number for o in outputs), default=-1)
+    for number in range(first, last + 1):
+        node = builder.nodes[number]
+        if number not in known and node.aval.dtype.char in FLOATS:
+            arriving = [known.get(i) for i in node.inputs]
+            if any(t is not None for t in arriving):
+                known[number] = _node_jvp(builder, number, node, arriving)
+    return [known.get(o.number) or zeros_like(o) for o in outputs]
+
+
+def _node_jvp(builder: Builder, number: int, node: Node, tangents: list[Value | None]) -> Value | None:
+    inputs = [builder.value(i) for i in node.inputs]
+    y, prim = builder.value(number), node.prim
+    if prim.name == "stop_gradient":
+        return None
+    if prim is select:
+        branches = [zeros_like(x) if t is None else t for t, x in zip(tangents[1:], inputs[1:], strict=True)]
+        return select(inputs[0], *branches)
+    if prim.name == "cast":
+        return cast(tangents[0], y.dtype) if tangents[0] is not None else None
+    if prim.kind == "elementwise":
+        terms = [Cotangent(t).times(p).value()
+                 for t, p in zip(tangents, partials_of(prim, y, inputs, node), strict=True)
+                 if t is not None and p is not None]
+        return sum(terms[1:], terms[0]) if terms else None
+    if prim.jvp is None:
+        raise _no_rule(prim, node)
+    return prim.jvp(tangents, y, *inputs, **node.params)
+
+
+def one(like: Value) -> Value:
+    """The seed of a scalar output."""
+    return full(like, 1, like.shape, like.dtype)

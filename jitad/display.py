@@ -1,0 +1,52 @@
+"""Tapes as text."""
+from __future__ import annotations
+
+from typing import Any
+
+from jitad.tape import Node, Tape
+
+
+def format_tape(tape: Tape, around: int | None = None) -> str:
+    """One node a line: number, type, what it computes, the user's line."""
+    near = range(len(tape.nodes)) if around is None else range(max(around - 5, 0), min(around + 6, len(tape.nodes)))
+    names = dict(zip(tape.inputs, tape.names, strict=True))
+    rows = [(f"%{n}", str(tape.nodes[n].aval), _right(tape, n, names), _where(tape.nodes[n])) for n in near
+            if not _inline(tape.nodes[n]) or n in tape.outputs]
+    widths = [max((len(r[c]) for r in rows), default=0) for c in range(3)]
+    lines = [f"{r[0]:>{widths[0]}} : {r[1]:<{widths[1]}} = {r[2]:<{widths[2]}}  {r[3]}".rstrip() for r in rows]
+    returned = ", ".join(_operand(tape, o, names) for o in tape.outputs)
+    return "\n".join([*lines, f"return {returned}"])
+
+
+def _inline(node: Node) -> bool:
+    return node.prim.name == "const" and node.aval.size == 1
+
+
+def _where(node: Node) -> str:
+    return f"# {node.where.filename.rsplit('/', 1)[-1]}:{node.where.line}" if node.where else ""
+
+
+def _operand(tape: Tape, number: int, names: dict[int, str]) -> str:
+    node = tape.nodes[number]
+    return repr(node.params["value"]) if _inline(node) else names.get(number, f"%{number}")
+
+
+def _right(tape: Tape, number: int, names: dict[int, str]) -> str:
+    node = tape.nodes[number]
+    if node.prim.kind == "input":
+        return f"input {names[number]}"
+    operands = [_operand(tape, i, names) for i in node.inputs]
+    if node.prim.kind in ("view", "spread"):
+        return f"{node.prim.name} {operands[0]}[{_subscript(node.params['index'])}]"
+    params = [f"{k}={v!r}" for k, v in node.params.items()]
+    return f"{node.prim.name}({', '.join(operands + params)})"
+
+
+def _subscript(index: Any) -> str:
+    """``source[k] = offset + step * i`` with the result's dimensions named i, j, k, ..."""
+    names = "ijklmnopqrstuvwxyz"
+    parts = []
+    for offset, terms in index:
+        text = " + ".join(names[d] if step == 1 else f"{step}*{names[d]}" for d, step in terms)
+        parts.append(text if text and not offset else f"{offset} + {text}" if text else str(offset))
+    return ", ".join(parts)

@@ -1,0 +1,51 @@
+"""One class per kind of failure. A message says what happened, where in the
+user's code, and what to do about it."""
+from __future__ import annotations
+
+
+class JitadError(Exception):
+    """Base of every error that jitad raises on purpose."""
+
+
+class UnsupportedOperationError(JitadError, TypeError):
+    """A NumPy or SciPy function, or an option of one, has no rule on the tape."""
+
+
+class ConcretizationError(JitadError, TypeError):
+    """Code asked a traced value for a plain Python or NumPy value (``float(x)``,
+    ``math.exp(x)``, ``np.asarray(x)``, ``if x > 0``)."""
+
+
+class MutationError(JitadError, TypeError):
+    """Code assigned into a traced array or changed captured state while recorded."""
+
+
+class ArgumentTypeError(JitadError, TypeError):
+    """An argument has a dtype that cannot be used, or cannot be differentiated."""
+
+
+class OutputError(JitadError, TypeError):
+    """The function returned something that cannot be differentiated
+    (not a real scalar, for a gradient)."""
+
+
+class CaptureError(JitadError, TypeError):
+    """The function reads a captured object that can be neither an input of the
+    tape nor guarded by value."""
+
+
+class LeakedTracerError(JitadError, RuntimeError):
+    """A traced value outlived the recording that made it (through a global, a list, an attribute)
+    or was used in another recording."""
+
+
+class SignatureError(JitadError, TypeError):
+    """A compiled tape, or its C function, was used with arguments it cannot serve."""
+
+
+class TapeError(JitadError, AssertionError):
+    """A tape breaks its own rules: an internal fault, please report it."""
+
+
+class TapeMismatchWarning(UserWarning):
+    """A known function met a new signature, captured value or branch and was compiled again."""

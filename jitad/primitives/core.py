@@ -1,0 +1,232 @@
+"""What a primitive is, the table of all of them, and the kinds of row.
+
+A row says once, in one place, how a primitive is evaluated by NumPy, what shape
+and dtype it gives, its derivative, its scalar code and the inputs of its tests.
+`elementwise` rows get both modes from one list of partial derivatives;
+`linear` rows get their jvp for nothing.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from jitad.compile.scalar import Expr, call
+from jitad.errors import UnsupportedOperationError
+from jitad.tape import Aval, Builder, Value
+
+TABLE: dict[str, Primitive] = {}
+SUPPORTED = frozenset("float64 float32 int8 int16 int32 int64 uint8 uint16 uint32 bool".split())
+FLOATS = frozenset("fd")
+
+Cotangents = Sequence["Value | None"]
+
+
+@dataclass(eq=False)
+class Primitive:
+    """One row of the table.
+
+    `evaluate(*arrays, **params)` is the meaning; `infer(*avals, **params)` the
+    result's `Aval`; `vjp(ct, y, *inputs, **params)` gives a cotangent (or None)
+    for each input; `jvp(tangents, y, *inputs, **params)` the tangent, where
+    absent tangents are None. `partials(y, *inputs)`, for elementwise rows, stands
+    for both. `samples(rng)` yields `(inputs, params)` for the derived tests.
+    """
+
+    name: str
+    evaluate: Callable[..., Any]
+    infer: Callable[..., Aval]
+    kind: str = "call"
+    vjp: Callable[..., Cotangents] | None = None
+    jvp: Callable[..., Value | None] | None = None
+    partials: Callable[..., Any] | None = None
+    scalar: Callable[..., Expr] | None = None
+    ufunc: np.ufunc | None = None
+    cost: int = 1
+    samples: Callable[[np.random.Generator], list[tuple[tuple[Any, ...], dict[str, Any]]]] | None = None
+    info: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.name in TABLE:
+            raise ValueError(f"the primitive {self.name!r} has a row already")
+        TABLE[self.name] = self
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __call__(self, *operands: Any, **params: Any) -> Any:
+        """Apply to values (at least one) and arrays; without any value, evaluate."""
+        builder = builder_of(operands)
+        if builder is None:
+            return self.evaluate(*map(np.asarray, operands), **params)
+        if self.kind == "elementwise":
+            operands = _align(builder, self, operands)
+        numbers = [lift(builder, o).number for o in operands]
+        return builder.value(builder.apply(self, numbers, params))
+
+
+def builder_of(operands: Sequence[Any]) -> Builder | None:
+    return next((o.builder for o in operands if isinstance(o, Value)), None)
+
+
+def lift(builder: Builder, operand: Any) -> Value:
+    """`operand` as a value of `builder`; numbers and arrays become constants."""
+    if isinstance(operand, Value):
+        return operand
+    return builder.const(operand, weak=type(operand) in (int, float))
+
+
+INPUT = Primitive("input", evaluate=lambda: None, infer=lambda: None, kind="input")  # type: ignore[arg-type,return-value]
+CONST = Primitive("const", evaluate=lambda value: value.value, infer=lambda value: None, kind="const")  # type: ignore[arg-type,return-value]
+
+
+# --- elementwise -----------------------------------------------------------------------------
+
+@lru_cache(maxsize=4096)
+def loop_dtypes(ufunc: np.ufunc, dtypes: tuple[Any, ...]) -> tuple[np.dtype[Any], ...]:
+    """The dtypes in which `ufunc` computes, and that of its result, by NumPy's own rules."""
+    resolved = ufunc.resolve_dtypes((*dtypes, None))
+    for dtype in resolved:
+        if dtype.name not in SUPPORTED:
+            raise UnsupportedOperationError(
+                f"numpy.{ufunc.__name__} of {', '.join(map(str, dtypes))} computes in {dtype}, "
+                "which jitad does not support; convert the argument to float64 or int64")
+    return resolved
+
+
+def _dtype_key(operand: Any) -> Any:
+    if isinstance(operand, Value):
+        aval = operand.aval
+        return {"f": float, "i": int}.get(aval.dtype.kind, aval.dtype) if aval.weak else aval.dtype
+    return type(operand) if type(operand) in (int, float) else np.asarray(operand).dtype
+
+
+def _align(builder: Builder, prim: Primitive, operands: Sequence[Any]) -> list[Value]:
+    """Broadcast and cast the operands: a node's inputs all have its shape and its loop's dtypes."""
+    from jitad.primitives.view import broadcast_to
+
+    if prim.ufunc is not None:
+        dtypes = loop_dtypes(prim.ufunc, tuple(map(_dtype_key, operands)))
+    else:
+        dtypes = prim.info["resolve"](*map(_dtype_key, operands))
+    shapes = [np.shape(o) if not isinstance(o, Value) else o.shape for o in operands]
+    shape = _broadcast_shapes(prim, shapes)
+    aligned = []
+    for operand, dtype in zip(operands, dtypes, strict=False):
+        if not isinstance(operand, Value):
+            operand = builder.const(np.asarray(operand).astype(dtype))
+        aligned.append(broadcast_to(cast(operand, dtype), shape))
+    return aligned
+
+
+def _broadcast_shapes(prim: Primitive, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    if len(set(shapes)) == 1:
+        return shapes[0]
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        if prim.ufunc is None:
+            raise
+        prim.ufunc(*(np.broadcast_to(np.float64(1), s) for s in shapes))   # raises NumPy's own message
+        raise
+
+
+def elementwise(name: str, ufunc: np.ufunc, partials: Callable[..., Any] | None = None, *,
+                scalar: Callable[..., Expr] | str | None = None, cost: int = 1,
+                domain: tuple[Any, ...] | None = None) -> Primitive:
+    """A row for a NumPy or SciPy ufunc.
+
+    `partials(y, *inputs)` gives the partial derivative for each input (None: no
+    derivative); a lone input may give its partial bare. `scalar` maps scalar
+    expressions to the scalar expression of the code, by default the operation of
+    the row's name. `domain`: intervals from which the tests draw, one for each input.
+    """
+    def infer(*avals: Aval) -> Aval:
+        return Aval(avals[0].shape, loop_dtypes(ufunc, tuple(a.dtype for a in avals))[-1])
+
+    code = scalar if callable(scalar) else (lambda *xs: call(scalar or name, *xs))
+    intervals = domain or ((-2.0, 2.0),) * ufunc.nin
+    if not isinstance(intervals[0], tuple):
+        intervals = (intervals,) * ufunc.nin
+
+    def samples(rng: np.random.Generator) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
+        return [(tuple(rng.uniform(*i, shape) for i in intervals), {}) for shape in ((5,), (2, 3), ())]
+
+    return Primitive(name, evaluate=ufunc, infer=infer, kind="elementwise", partials=partials, scalar=code,
+                     ufunc=ufunc, cost=cost, samples=samples)
+
+
+def boolean_like(*keys: Any) -> tuple[np.dtype[Any], ...]:
+    """Loop dtypes of ``select(condition, a, b)``."""
+    result = np.result_type(*(0.0 if k is float else 0 if k is int else k for k in keys[1:]))
+    if result.name not in SUPPORTED:
+        raise UnsupportedOperationError(f"numpy.where gives {result}, which jitad does not support")
+    return (np.dtype(bool), result, result)
+
+
+select = Primitive(
+    "select", kind="elementwise",
+    evaluate=lambda c, a, b: np.where(c, a, b),
+    infer=lambda c, a, b: Aval(c.shape, a.dtype),
+    scalar=lambda c, a, b: call("select", c, a, b, dtype=a.dtype),
+    info={"resolve": boolean_like, "linear": (1, 2)},
+    samples=lambda rng: [((rng.uniform(size=s) < 0.5, rng.normal(size=s), rng.normal(size=s)), {}) for s in ((5,), ())])
+
+
+_cast = Primitive(
+    "cast", kind="elementwise",
+    evaluate=lambda x, dtype: np.asarray(x).astype(dtype),
+    infer=lambda x, dtype: Aval(x.shape, np.dtype(dtype)),
+    info={"resolve": lambda key: (np.dtype({float: "f8", int: "i8"}.get(key, key)),), "linear": (0,)},
+    samples=lambda rng: [((rng.normal(size=4),), {"dtype": "float32"}), ((np.arange(4),), {"dtype": "float64"})])
+
+
+def cast(x: Value, dtype: Any) -> Value:
+    """`x` in `dtype`; no node when it has it already."""
+    dtype = np.dtype(dtype)
+    if x.dtype == dtype:
+        return x
+    if dtype.name not in SUPPORTED:
+        raise UnsupportedOperationError(f"dtype {dtype} is not supported; use float64, float32, an integer or bool")
+    return _cast(x, dtype=dtype.name)
+
+
+stop_gradient = Primitive(
+    "stop_gradient", kind="elementwise", evaluate=np.positive, infer=lambda x: x, scalar=lambda x: x,
+    info={"resolve": lambda key: (np.dtype({float: "f8", int: "i8"}.get(key, key)),)},
+    samples=None)
+
+
+# --- structure -------------------------------------------------------------------------------
+
+def linear(name: str, evaluate: Callable[..., Any], infer: Callable[..., Aval], vjp: Callable[..., Cotangents], *,
+           slots: tuple[int, ...] = (0,), kind: str = "call", samples: Any = None, **info: Any) -> Primitive:
+    """A row that is linear in each input of `slots` (all zero gives zero): the jvp replaces
+    one input by its tangent at a time."""
+    def jvp(tangents: Cotangents, y: Value, *inputs: Value, **params: Any) -> Value | None:
+        total = None
+        if info.get("jointly"):
+            return prim(*(t if t is not None else zeros_like(x) if i in slots else x
+                          for i, (t, x) in enumerate(zip(tangents, inputs, strict=True))), **params)
+        for slot in slots:
+            if tangents[slot] is not None:
+                term = prim(*(tangents[slot] if i == slot else x for i, x in enumerate(inputs)), **params)
+                total = term if total is None else total + term
+        return total
+
+    prim = Primitive(name, evaluate=evaluate, infer=infer, kind=kind, vjp=vjp, jvp=jvp, samples=samples, info=info)
+    return prim
+
+
+def zeros_like(x: Value) -> Value:
+    return full(x, 0, x.shape, x.dtype)
+
+
+def full(like: Value, number: float, shape: tuple[int, ...], dtype: Any) -> Value:
+    """A constant of `shape` on the tape of `like`."""
+    from jitad.primitives.view import broadcast_to
+
+    return broadcast_to(like.builder.const(np.asarray(number, dtype)), shape)

@@ -1,0 +1,144 @@
+"""Reductions over axes, cumulative sums, and `contract`, the sum of products of two arrays."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from jitad.primitives.core import Primitive, cast, linear, select
+from jitad.primitives.view import broadcast_to, expand_dims, view
+from jitad.tape import Aval, Value
+
+Axes = tuple[int, ...]
+
+
+def kept(shape: tuple[int, ...], axes: Axes) -> tuple[int, ...]:
+    return tuple(n for d, n in enumerate(shape) if d not in axes)
+
+
+def restore(x: Value, shape: tuple[int, ...], axes: Axes) -> Value:
+    """Broadcast a reduction's result back over the axes that it lost."""
+    return broadcast_to(expand_dims(x, axes), shape)
+
+
+def _same(x: Aval, axes: Axes) -> Aval:
+    return Aval(kept(x.shape, axes), x.dtype)
+
+
+def _samples(rng: np.random.Generator) -> list[Any]:
+    return [((rng.normal(size=(3, 4, 2)),), {"axes": (0, 2)}), ((rng.normal(size=5),), {"axes": (0,)}),
+            ((rng.normal(size=(2, 3)),), {"axes": ()})]
+
+
+_reduce_sum = linear(
+    "reduce_sum", kind="reduce",
+    evaluate=lambda x, axes: np.sum(x, axis=axes, dtype=x.dtype),
+    infer=_same, vjp=lambda ct, y, x, axes: (restore(ct, x.shape, axes),), samples=_samples, identity=0)
+
+
+def reduce_sum(x: Value, axes: Axes) -> Value:
+    """Sum over `axes`, in the dtype of `x`."""
+    return _reduce_sum(x, axes=axes) if axes else x
+
+
+def _extremum(name: str, ufunc: np.ufunc, identity: float) -> Primitive:
+    """max or min over axes; elements that tie share the derivative equally."""
+    def share(y: Value, x: Value, axes: Axes) -> tuple[Value, Value]:
+        mask = TABLE_EQ(x, restore(y, x.shape, axes))
+        count = reduce_sum(cast(mask, x.dtype), axes)
+        return mask, count
+
+    def vjp(ct: Value, y: Value, x: Value, axes: Axes) -> tuple[Value]:
+        mask, count = share(y, x, axes)
+        return (select(mask, restore(ct / count, x.shape, axes), 0.0),)
+
+    def jvp(tangents: Any, y: Value, x: Value, axes: Axes) -> Value:
+        mask, count = share(y, x, axes)
+        return reduce_sum(select(mask, tangents[0], 0.0), axes) / count
+
+    return Primitive(name, kind="reduce", evaluate=lambda x, axes: ufunc.reduce(x, axis=axes) if axes else x,
+                     infer=_same, vjp=vjp, jvp=jvp, samples=_samples, info={"identity": identity})
+
+
+def TABLE_EQ(a: Value, b: Value) -> Value:
+    from jitad.primitives.core import TABLE
+
+    return TABLE["eq"](a, b)
+
+
+reduce_max = _extremum("reduce_max", np.maximum, -np.inf)
+reduce_min = _extremum("reduce_min", np.minimum, np.inf)
+
+reduce_any = Primitive("reduce_any", kind="reduce", evaluate=lambda x, axes: np.any(x, axis=axes), infer=_same,
+                       info={"identity": False},
+                       samples=lambda rng: [((rng.uniform(size=(3, 2)) < 0.5,), {"axes": (1,)})])
+reduce_all = Primitive("reduce_all", kind="reduce", evaluate=lambda x, axes: np.all(x, axis=axes), infer=_same,
+                       info={"identity": True},
+                       samples=lambda rng: [((rng.uniform(size=(3, 2)) < 0.7,), {"axes": (1,)})])
+
+
+def _cumsum(x: Any, axis: int, reverse: bool) -> Any:
+    return np.flip(np.cumsum(np.flip(x, axis), axis, dtype=x.dtype), axis) if reverse else np.cumsum(
+        x, axis, dtype=x.dtype)
+
+
+cumsum = linear(
+    "cumsum", kind="cumulative", evaluate=_cumsum, infer=lambda x, axis, reverse: Aval(x.shape, x.dtype),
+    vjp=lambda ct, y, x, axis, reverse: (cumsum(ct, axis=axis, reverse=not reverse),),
+    samples=lambda rng: [((rng.normal(size=(3, 4)),), {"axis": 1, "reverse": False}),
+                         ((rng.normal(size=5),), {"axis": 0, "reverse": True})])
+
+
+# --- contraction -----------------------------------------------------------------------------
+
+def _contract_infer(a: Aval, b: Aval, spec: str) -> Aval:
+    left, right, out = parse(spec)
+    size = dict(zip(left + right, a.shape + b.shape, strict=True))
+    return Aval(tuple(size[c] for c in out), a.dtype)
+
+
+def parse(spec: str) -> tuple[str, str, str]:
+    """The letters of the operands and the result of ``"ij,jk->ik"``."""
+    operands, out = spec.split("->")
+    left, right = operands.split(",")
+    return left, right, out
+
+
+def _contract_vjp(ct: Value, y: Value, a: Value, b: Value, spec: str) -> tuple[Value, Value]:
+    left, right, out = parse(spec)
+    return contract(ct, b, f"{out},{right}->{left}"), contract(a, ct, f"{left},{out}->{right}")
+
+
+_contract = linear(
+    "contract", kind="contract", slots=(0, 1),
+    evaluate=lambda a, b, spec: np.einsum(spec, a, b, optimize=True),
+    infer=_contract_infer, vjp=_contract_vjp,
+    samples=lambda rng: [((rng.normal(size=(3, 4)), rng.normal(size=(4, 2))), {"spec": "ij,jk->ik"}),
+                         ((rng.normal(size=(2, 3, 4)), rng.normal(size=(2, 4))), {"spec": "bij,bj->bi"})])
+
+
+def contract(a: Any, b: Any, spec: str) -> Any:
+    """``einsum(spec, a, b)``; a letter of one operand alone is summed first, and a letter of
+    the result that neither has is not allowed."""
+    left, right, out = parse(spec)
+    a, left = _sum_lonely(a, left, right + out)
+    b, right = _sum_lonely(b, right, left + out)
+    if not set(left) & set(right) - set(out):
+        return _product(a, left, b, right, out)
+    return _contract(a, b, spec=f"{left},{right}->{out}")
+
+
+def _sum_lonely(x: Any, letters: str, elsewhere: str) -> tuple[Any, str]:
+    axes = tuple(d for d, c in enumerate(letters) if c not in elsewhere)
+    return reduce_sum(x, axes), "".join(c for c in letters if c in elsewhere)
+
+
+def _product(a: Value, left: str, b: Value, right: str, out: str) -> Value:
+    """No letter is summed: a product of views."""
+    size = dict(zip(left + right, a.shape + b.shape, strict=True))
+    shape = tuple(size[c] for c in out)
+    place = {c: d for d, c in enumerate(out)}
+
+    def arranged(x: Value, letters: str) -> Value:
+        return view(x, shape, tuple((0, ((place[c], 1),)) for c in letters))
+    return arranged(a, left) * arranged(b, right)

@@ -1,0 +1,263 @@
+"""The tape: an immutable list of primitive applications in SSA order.
+
+Data types of the whole library: `Aval` (shape and dtype of a value), `Node`
+(one application of a primitive), `Tape` (nodes, inputs, outputs), `Builder`
+(a tape in the making; equal nodes are one node) and `Value` (a handle on a node
+of a builder, with arithmetic, in which the rules are written).
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from jitad.errors import TapeError
+
+if TYPE_CHECKING:
+    from jitad.primitives.core import Primitive
+
+
+@dataclass(frozen=True, slots=True)
+class Aval:
+    """Shape and dtype of a value. `weak` marks what came from a Python number and
+    so, as in NumPy, does not raise the precision of what it meets."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    weak: bool = False
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def __str__(self) -> str:
+        short = {"float64": "f8", "float32": "f4", "int64": "i8", "bool": "b1"}.get(self.dtype.name, self.dtype.name)
+        return f"{short}[{','.join(map(str, self.shape))}]"
+
+
+class Where(NamedTuple):
+    """A line of the user's code."""
+
+    filename: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        return f"{self.filename}:{self.line}"
+
+
+class Constant:
+    """An array on the tape, compared by content so that equal constants are one node."""
+
+    __slots__ = ("_key", "value")
+
+    def __init__(self, value: Any):
+        array = np.array(value)
+        array.setflags(write=False)
+        self.value = array
+        self._key = (array.shape, array.dtype.str, array.tobytes())
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Constant) and self._key == other._key
+
+    def __repr__(self) -> str:
+        if self.value.size == 1:
+            return repr(self.value.item())
+        return f"<{self.value.dtype}{list(self.value.shape)}>"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """`prim` applied to the nodes numbered `inputs`; `where` is the user's line."""
+
+    prim: Primitive
+    inputs: tuple[int, ...]
+    params: Mapping[str, Any]
+    aval: Aval
+    where: Where | None = None
+
+
+@dataclass(frozen=True)
+class Tape:
+    """Nodes in SSA order. `inputs` and `outputs` are node numbers; `names` are the inputs' names."""
+
+    nodes: tuple[Node, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    @cached_property
+    def uses(self) -> tuple[tuple[int, ...], ...]:
+        """For each node the nodes that read it."""
+        users: list[list[int]] = [[] for _ in self.nodes]
+        for number, node in enumerate(self.nodes):
+            for i in dict.fromkeys(node.inputs):
+                users[i].append(number)
+        return tuple(map(tuple, users))
+
+    def check(self) -> Tape:
+        """Return the tape if it keeps its own rules, else raise `TapeError` with the node's surroundings."""
+        for number, node in enumerate(self.nodes):
+            if any(i >= number for i in node.inputs):
+                raise TapeError(f"node %{number} reads a later node:\n{self.format(around=number)}")
+            if node.prim.name in ("input", "const"):
+                continue
+            expected = node.prim.infer(*(self.nodes[i].aval for i in node.inputs), **node.params)
+            if (expected.shape, expected.dtype) != (node.aval.shape, node.aval.dtype):
+                raise TapeError(f"node %{number} should be {expected}:\n{self.format(around=number)}")
+        if any(not 0 <= o < len(self.nodes) for o in self.outputs):
+            raise TapeError(f"an output is not on the tape: {self.outputs}")
+        return self
+
+    def format(self, around: int | None = None) -> str:
+        """The tape as text, one node a line; with `around`, only the lines near that node."""
+        from jitad.display import format_tape
+
+        return format_tape(self, around)
+
+    def __str__(self) -> str:
+        return self.format()
+
+
+class Builder:
+    """A tape in the making. Applying the same primitive to the same nodes gives the same node."""
+
+    def __init__(self, wrap: Callable[[Builder, int], Value] | None = None):
+        self.nodes: list[Node] = []
+        self.inputs: list[int] = []
+        self.names: list[str] = []
+        self._wrap = wrap or Value
+        self._memo: dict[Any, int] = {}
+
+    def where(self) -> Where | None:
+        """The user's line for the next node; recordings override it."""
+        return None
+
+    def value(self, number: int) -> Value:
+        return self._wrap(self, number)
+
+    def input(self, aval: Aval, name: str) -> Value:
+        from jitad.primitives.core import INPUT
+
+        self.nodes.append(Node(INPUT, (), {}, aval, self.where()))
+        self.inputs.append(len(self.nodes) - 1)
+        self.names.append(name)
+        return self.value(self.inputs[-1])
+
+    def const(self, value: Any, weak: bool = False) -> Value:
+        from jitad.primitives.core import CONST
+
+        constant = Constant(value)
+        aval = Aval(constant.value.shape, constant.value.dtype, weak)
+        return self.value(self._add(CONST, (), {"value": constant}, aval, None))
+
+    def apply(self, prim: Primitive, inputs: Sequence[int], params: Mapping[str, Any],
+              where: Where | None = None) -> int:
+        """Append (or find) the application of `prim`; returns the node's number."""
+        key = (prim, tuple(inputs), tuple(sorted(params.items())))
+        known = self._memo.get(key)
+        if known is not None:
+            return known
+        aval = prim.infer(*(self.nodes[i].aval for i in inputs), **params)
+        return self._add(prim, tuple(inputs), params, aval, where or self.where(), key)
+
+    def _add(self, prim: Primitive, inputs: tuple[int, ...], params: Mapping[str, Any], aval: Aval,
+             where: Where | None, key: Any = None) -> int:
+        key = key or (prim, inputs, tuple(sorted(params.items())), aval.weak)
+        known = self._memo.get(key)
+        if known is None:
+            self.nodes.append(Node(prim, inputs, dict(params), aval, where))
+            known = self._memo[key] = len(self.nodes) - 1
+        return known
+
+    def replay(self, tape: Tape, values: Sequence[Value]) -> list[Value]:
+        """Append `tape` with its inputs replaced by `values`; returns its outputs."""
+        numbers: dict[int, int] = {i: v.number for i, v in zip(tape.inputs, values, strict=True)}
+        for number, node in enumerate(tape.nodes):
+            if number in numbers:
+                continue
+            if node.prim.name == "const":
+                numbers[number] = self._add(node.prim, (), node.params, node.aval, None)
+            else:
+                numbers[number] = self.apply(node.prim, [numbers[i] for i in node.inputs], node.params, node.where)
+        return [self.value(numbers[o]) for o in tape.outputs]
+
+    def finish(self, outputs: Iterable[Value]) -> Tape:
+        """The tape of what `outputs` need (inputs stay), checked."""
+        wanted = [o.number for o in outputs]
+        live, stack = set(self.inputs), list(wanted)
+        while stack:
+            number = stack.pop()
+            if number not in live:
+                live.add(number)
+                stack.extend(self.nodes[number].inputs)
+        order = sorted(live)
+        new = {old: i for i, old in enumerate(order)}
+        nodes = tuple(Node(n.prim, tuple(new[i] for i in n.inputs), n.params, n.aval, n.where)
+                      for n in (self.nodes[i] for i in order))
+        return Tape(nodes, tuple(new[i] for i in self.inputs), tuple(new[i] for i in wanted),
+                    tuple(self.names)).check()
+
+
+class Value:
+    """A node of a builder, with arithmetic. Rules are ordinary expressions on values."""
+
+    __slots__ = ("builder", "number")
+    __array_ufunc__: Any = None
+
+    def __init__(self, builder: Builder, number: int):
+        self.builder, self.number = builder, number
+
+    @property
+    def node(self) -> Node:
+        return self.builder.nodes[self.number]
+
+    @property
+    def aval(self) -> Aval:
+        return self.builder.nodes[self.number].aval
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.aval.shape)
+
+    def _apply(self, name: str, *operands: Any) -> Any:
+        from jitad.primitives.core import TABLE
+
+        return TABLE[name](*operands)
+
+    def __add__(self, o: Any) -> Any: return self._apply("add", self, o)
+    def __radd__(self, o: Any) -> Any: return self._apply("add", o, self)
+    def __sub__(self, o: Any) -> Any: return self._apply("sub", self, o)
+    def __rsub__(self, o: Any) -> Any: return self._apply("sub", o, self)
+    def __mul__(self, o: Any) -> Any: return self._apply("mul", self, o)
+    def __rmul__(self, o: Any) -> Any: return self._apply("mul", o, self)
+    def __truediv__(self, o: Any) -> Any: return self._apply("div", self, o)
+    def __rtruediv__(self, o: Any) -> Any: return self._apply("div", o, self)
+    def __pow__(self, o: Any) -> Any: return self._apply("pow", self, o)
+    def __rpow__(self, o: Any) -> Any: return self._apply("pow", o, self)
+    def __neg__(self) -> Any: return self._apply("neg", self)
+    def __lt__(self, o: Any) -> Any: return self._apply("lt", self, o)
+    def __le__(self, o: Any) -> Any: return self._apply("le", self, o)
+    def __gt__(self, o: Any) -> Any: return self._apply("gt", self, o)
+    def __ge__(self, o: Any) -> Any: return self._apply("ge", self, o)
