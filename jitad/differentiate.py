@@ -136,8 +136,6 @@ def _select_vjp(inputs: list[Value], ct: Cotangent) -> list[Cotangent | None]:
 def partials_of(prim: Primitive, y: Value, inputs: list[Value], node: Node) -> Sequence[Value | float | None]:
     """The partial derivatives of an elementwise node, one for each input."""
     if prim.partials is None:
-        if prim.info.get("constant", True):
-            return [None] * len(inputs)
         raise _no_rule(prim, node)
     partials = prim.partials(y, *inputs, **node.params)
     return partials if isinstance(partials, tuple) else (partials,) * len(inputs)

@@ -136,27 +136,35 @@ def _broadcast_shapes(prim: Primitive, shapes: Sequence[tuple[int, ...]]) -> tup
 
 def elementwise(name: str, ufunc: np.ufunc, partials: Callable[..., Any] | None = None, *,
                 scalar: Callable[..., Expr] | str | None = None, cost: int = 1,
-                domain: tuple[Any, ...] | None = None) -> Primitive:
+                domain: Any = None) -> Primitive:
     """A row for a NumPy or SciPy ufunc.
 
     `partials(y, *inputs)` gives the partial derivative for each input (None: no
     derivative); a lone input may give its partial bare. `scalar` maps scalar
     expressions to the scalar expression of the code, by default the operation of
-    the row's name. `domain`: intervals from which the tests draw, one for each input.
+    the row's name. `domain`: intervals from which the tests draw, one for each input or one for
+    all; a range stands for integers.
     """
     def infer(*avals: Aval) -> Aval:
         return Aval(avals[0].shape, loop_dtypes(ufunc, tuple(a.dtype for a in avals))[-1])
 
     code = scalar if callable(scalar) else (lambda *xs: call(scalar or name, *xs))
-    intervals = domain or ((-2.0, 2.0),) * ufunc.nin
-    if not isinstance(intervals[0], tuple):
+    intervals: Any = domain or (-2.0, 2.0)
+    if isinstance(intervals, range) or not isinstance(intervals[0], tuple):
         intervals = (intervals,) * ufunc.nin
 
     def samples(rng: np.random.Generator) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
-        return [(tuple(rng.uniform(*i, shape) for i in intervals), {}) for shape in ((5,), (2, 3), ())]
+        return [(tuple(_draw(rng, i, shape) for i in intervals), {}) for shape in ((2, 3), (5,), ())]
 
     return Primitive(name, evaluate=ufunc, infer=infer, kind="elementwise", partials=partials, scalar=code,
                      ufunc=ufunc, cost=cost, samples=samples)
+
+
+def _draw(rng: np.random.Generator, interval: Any, shape: tuple[int, ...]) -> Any:
+    """Random numbers of an interval; integers of a range."""
+    if isinstance(interval, range):
+        return np.asarray(rng.integers(interval.start, interval.stop, shape))
+    return np.asarray(rng.uniform(*interval, shape))
 
 
 def boolean_like(*keys: Any) -> tuple[np.dtype[Any], ...]:
@@ -173,7 +181,7 @@ select = Primitive(
     infer=lambda c, a, b: Aval(c.shape, a.dtype),
     scalar=lambda c, a, b: call("select", c, a, b, dtype=a.dtype),
     info={"resolve": boolean_like, "linear": (1, 2)},
-    samples=lambda rng: [((rng.uniform(size=s) < 0.5, rng.normal(size=s), rng.normal(size=s)), {}) for s in ((5,), ())])
+    samples=lambda rng: [((rng.uniform(size=s) < 0.5, rng.normal(size=s), rng.normal(size=s)), {}) for s in ((2, 3), ())])
 
 
 _cast = Primitive(
@@ -181,7 +189,8 @@ _cast = Primitive(
     evaluate=lambda x, dtype: np.asarray(x).astype(dtype),
     infer=lambda x, dtype: Aval(x.shape, np.dtype(dtype)),
     info={"resolve": lambda key: (np.dtype({float: "f8", int: "i8"}.get(key, key)),), "linear": (0,)},
-    samples=lambda rng: [((rng.normal(size=4),), {"dtype": "float32"}), ((np.arange(4),), {"dtype": "float64"})])
+    samples=lambda rng: [((rng.normal(size=4),), {"dtype": "float32"}), ((np.arange(4),), {"dtype": "float64"}),
+                         ((rng.normal(size=3),), {"dtype": "int64"})])
 
 
 def cast(x: Value, dtype: Any) -> Value:
@@ -195,7 +204,7 @@ def cast(x: Value, dtype: Any) -> Value:
 
 
 stop_gradient = Primitive(
-    "stop_gradient", kind="elementwise", evaluate=np.positive, infer=lambda x: x, scalar=lambda x: x,
+    "stop_gradient", kind="elementwise", evaluate=lambda x: x, infer=lambda x: x, scalar=lambda x: x,
     info={"resolve": lambda key: (np.dtype({float: "f8", int: "i8"}.get(key, key)),)},
     samples=None)
 

@@ -5,53 +5,47 @@ import math
 
 import numpy as np
 
-from jitad.compile.scalar import call, cast, const
-from jitad.compile.scalar import select as pick
-from jitad.primitives.core import elementwise, select
+from jitad.primitives import scalars
+from jitad.primitives.core import elementwise, full, select
 
 LN2 = math.log(2.0)
 LN10 = math.log(10.0)
 ANY = (-3.0, 3.0)
 POSITIVE = (0.1, 4.0)
+STEP = (1.1, 1.4)                              # where rounding is constant
 
 # --- arithmetic ------------------------------------------------------------------------------
-add = elementwise("add", np.add, lambda y, a, b: (1.0, 1.0))
+add = elementwise("add", np.add, lambda y, a, b: (1.0, 1.0), scalar=scalars.add)
 sub = elementwise("sub", np.subtract, lambda y, a, b: (1.0, -1.0))
-mul = elementwise("mul", np.multiply, lambda y, a, b: (b, a))
+mul = elementwise("mul", np.multiply, lambda y, a, b: (b, a), scalar=scalars.multiply)
 div = elementwise("div", np.true_divide, lambda y, a, b: (1.0 / b, -y / b), cost=4, domain=(ANY, POSITIVE))
 neg = elementwise("neg", np.negative, lambda y, a: -1.0)
-absolute = elementwise("abs", np.absolute, lambda y, a: sign(a))
-sign = elementwise("sign", np.sign, lambda y, a: None, scalar=lambda x: _sign(x))
+absolute = elementwise("abs", np.absolute, lambda y, a: sign(a), scalar=scalars.absolute)
+sign = elementwise("sign", np.sign, lambda y, a: None, scalar=scalars.sign)
 positive = elementwise("positive", np.positive, lambda y, a: 1.0, scalar=lambda x: x)
-reciprocal = elementwise("reciprocal", np.reciprocal, lambda y, a: -y * y, scalar=lambda x: const(1, x.dtype) / x,
-                         cost=4, domain=POSITIVE)
+reciprocal = elementwise("reciprocal", np.reciprocal, lambda y, a: -y * y, scalar=scalars.reciprocal, cost=4,
+                         domain=POSITIVE)
 square = elementwise("square", np.square, lambda y, a: 2.0 * a, scalar=lambda x: x * x)
 sqrt = elementwise("sqrt", np.sqrt, lambda y, a: 0.5 / y, cost=4, domain=POSITIVE)
 cbrt = elementwise("cbrt", np.cbrt, lambda y, a: 1.0 / (3.0 * y * y), cost=20, domain=POSITIVE)
 
-
-def _sign(x):  # type: ignore[no-untyped-def]
-    one = pick((x > 0), const(1, x.dtype), pick(x < 0, const(-1, x.dtype), const(0, x.dtype)))
-    return pick(x.ne(x), x, one)
-
-
-
-
 pow = elementwise("pow", np.power, lambda y, a, b: (
     select(ne(b, 0.0), b * pow(a, b - 1.0), 0.0),              # d x**0 is 0, also at x = 0
-    select(logical_or(ne(a, 0.0), lt(b, 0.0)), y * log(a), 0.0)), cost=30, domain=(POSITIVE, ANY))
+    select(logical_or(ne(a, 0.0), lt(b, 0.0)), y * log(a), 0.0)), scalar=scalars.power, cost=30,
+    domain=(POSITIVE, ANY))
 float_power = elementwise("float_power", np.float_power, lambda y, a, b: pow.partials(y, a, b), scalar="pow", cost=30,
                           domain=(POSITIVE, ANY))
 hypot = elementwise("hypot", np.hypot, lambda y, a, b: (
     select(ne(y, 0.0), a / y, 0.0), select(ne(y, 0.0), b / y, 0.0)), cost=20)
 copysign = elementwise("copysign", np.copysign, lambda y, a, b: (sign(y) * sign(a), None))
-floor_divide = elementwise("floor_divide", np.floor_divide, lambda y, a, b: None, cost=10, domain=(ANY, POSITIVE))
+floor_divide = elementwise("floor_divide", np.floor_divide, lambda y, a, b: (None, None), cost=10,
+                           scalar=scalars.floor_divide, domain=(ANY, POSITIVE))
 remainder = elementwise("remainder", np.remainder, lambda y, a, b: (1.0, -floor_divide(a, b)), cost=10,
-                        domain=(ANY, POSITIVE))
-fmod = elementwise("fmod", np.fmod, lambda y, a, b: (1.0, -trunc(a / b)), cost=10, domain=(ANY, POSITIVE))
-heaviside = elementwise("heaviside", np.heaviside, lambda y, a, b: (None, select(eq(a, 0.0), 1.0, 0.0)),
-                        scalar=lambda x, h: pick(x.ne(x), x, pick(x < 0, const(0, x.dtype), pick(
-                            x > 0, const(1, x.dtype), h))))
+                        scalar=scalars.remainder, domain=(ANY, POSITIVE))
+fmod = elementwise("fmod", np.fmod, lambda y, a, b: (1.0, -rint((a - y) / b)), cost=10, scalar=scalars.fmod,
+                   domain=(ANY, POSITIVE))
+heaviside = elementwise("heaviside", np.heaviside, lambda y, a, b: (None, select(eq(a, 0.0), _one(a), 0.0)),
+                        scalar=scalars.heaviside)
 
 # --- exponentials and logarithms -------------------------------------------------------------
 exp = elementwise("exp", np.exp, lambda y, a: y, cost=10)
@@ -62,14 +56,15 @@ log2 = elementwise("log2", np.log2, lambda y, a: 1.0 / (LN2 * a), cost=10, domai
 log10 = elementwise("log10", np.log10, lambda y, a: 1.0 / (LN10 * a), cost=10, domain=POSITIVE)
 log1p = elementwise("log1p", np.log1p, lambda y, a: 1.0 / (1.0 + a), cost=12, domain=(-0.8, 4.0))
 logaddexp = elementwise("logaddexp", np.logaddexp, lambda y, a, b: (_share(a, b), _share(b, a)), cost=25)
-logaddexp2 = elementwise("logaddexp2", np.logaddexp2, lambda y, a, b: (_share(a, b, LN2), _share(b, a, LN2)), cost=25)
+logaddexp2 = elementwise("logaddexp2", np.logaddexp2, lambda y, a, b: (_share(a, b, LN2), _share(b, a, LN2)),
+                         scalar=scalars.logaddexp2, cost=25)
 
 
 def _share(a, b, base=1.0):  # type: ignore[no-untyped-def]
     """exp(a) / (exp(a) + exp(b)); equal infinities share."""
     from jitad.primitives.special import expit
 
-    return select(eq(a, b), 0.5, expit((a - b) * base))
+    return select(logical_and(eq(a, b), isinf(a)), 0.5, expit((a - b) * base))
 
 
 # --- trigonometry ----------------------------------------------------------------------------
@@ -86,24 +81,33 @@ arcsinh = elementwise("arcsinh", np.arcsinh, lambda y, a: 1.0 / hypot(a, 1.0), c
 arccosh = elementwise("arccosh", np.arccosh, lambda y, a: 1.0 / (sqrt(a - 1.0) * sqrt(a + 1.0)), cost=20,
                       domain=(1.1, 4.0))
 arctanh = elementwise("arctanh", np.arctanh, lambda y, a: 1.0 / ((1.0 - a) * (1.0 + a)), cost=20, domain=(-0.9, 0.9))
-arctan2 = elementwise("arctan2", np.arctan2, lambda y, a, b: (b / (a * a + b * b), -a / (a * a + b * b)), cost=25,
-                      domain=(POSITIVE, ANY))
+arctan2 = elementwise("arctan2", np.arctan2, lambda y, a, b: _angle(a, b), cost=25, domain=(POSITIVE, ANY))
+
+
+def _angle(a, b):  # type: ignore[no-untyped-def]
+    """``(b, -a) / (a^2 + b^2)`` without overflow; NaN at the origin, where the angle is undefined."""
+    radius = hypot(a, b)
+    return b / radius / radius, -a / radius / radius
+
+
 deg2rad = elementwise("deg2rad", np.deg2rad, lambda y, a: math.pi / 180, scalar=lambda x: x * (math.pi / 180))
 rad2deg = elementwise("rad2deg", np.rad2deg, lambda y, a: 180 / math.pi, scalar=lambda x: x * (180 / math.pi))
 
 # --- extrema: ties share ---------------------------------------------------------------------
 maximum = elementwise("maximum", np.maximum, lambda y, a, b: (_wins(a, b, y), _wins(b, a, y)),
-                      scalar=lambda a, b: pick(a.ne(a), a, pick((a > b) | (a.eq(b)), a, b)))
+                      scalar=scalars.maximum)
 minimum = elementwise("minimum", np.minimum, lambda y, a, b: (_wins(a, b, y), _wins(b, a, y)),
-                      scalar=lambda a, b: pick(a.ne(a), a, pick((a < b) | (a.eq(b)), a, b)))
-fmax = elementwise("fmax", np.fmax, lambda y, a, b: (_wins(a, b, y), _wins(b, a, y)),
-                   scalar=lambda a, b: pick((a >= b) | b.ne(b), a, b))
-fmin = elementwise("fmin", np.fmin, lambda y, a, b: (_wins(a, b, y), _wins(b, a, y)),
-                   scalar=lambda a, b: pick((a <= b) | b.ne(b), a, b))
+                      scalar=scalars.minimum)
+fmax = elementwise("fmax", np.fmax, lambda y, a, b: (_wins(a, b, y), _wins(b, a, y)), scalar=scalars.fmax)
+fmin = elementwise("fmin", np.fmin, lambda y, a, b: (_wins(a, b, y), _wins(b, a, y)), scalar=scalars.fmin)
+
+
+def _one(like):  # type: ignore[no-untyped-def]
+    return full(like, 1.0, like.shape, like.dtype)
 
 
 def _wins(a, b, y):  # type: ignore[no-untyped-def]
-    return select(eq(a, y), select(eq(a, b), 0.5, 1.0), 0.0)
+    return select(eq(a, y), select(eq(a, b), 0.5, _one(a)), 0.0)
 
 
 # --- comparisons, logic, rounding: no derivative ---------------------------------------------
@@ -113,22 +117,20 @@ gt = elementwise("gt", np.greater)
 ge = elementwise("ge", np.greater_equal)
 eq = elementwise("eq", np.equal)
 ne = elementwise("ne", np.not_equal)
-_truth = lambda x: x if x.dtype == "b1" else x.ne(0)  # noqa: E731
-logical_and = elementwise("logical_and", np.logical_and, scalar=lambda a, b: call("and", _truth(a), _truth(b)))
-logical_or = elementwise("logical_or", np.logical_or, scalar=lambda a, b: call("or", _truth(a), _truth(b)))
-logical_xor = elementwise("logical_xor", np.logical_xor, scalar=lambda a, b: call("xor", _truth(a), _truth(b)))
-logical_not = elementwise("logical_not", np.logical_not, scalar=lambda a: call("not", _truth(a)))
-isnan = elementwise("isnan", np.isnan, scalar=lambda x: x.ne(x))
-isfinite = elementwise("isfinite", np.isfinite, scalar=lambda x: (x - x).eq(0))
-isinf = elementwise("isinf", np.isinf, scalar=lambda x: abs(x).eq(math.inf))
-signbit = elementwise("signbit", np.signbit, scalar=lambda x: call("copysign", const(1, x.dtype), x) < 0)
-floor = elementwise("floor", np.floor, lambda y, a: None)
-ceil = elementwise("ceil", np.ceil, lambda y, a: None)
-trunc = elementwise("trunc", np.trunc, lambda y, a: None)
-rint = elementwise("rint", np.rint, lambda y, a: None)
+logical_and = elementwise("logical_and", np.logical_and, scalar=scalars.logical("and"))
+logical_or = elementwise("logical_or", np.logical_or, scalar=scalars.logical("or"))
+logical_xor = elementwise("logical_xor", np.logical_xor, scalar=scalars.logical("xor"))
+logical_not = elementwise("logical_not", np.logical_not, scalar=scalars.logical("not"))
+isnan = elementwise("isnan", np.isnan, scalar=scalars.nan_of)
+isfinite = elementwise("isfinite", np.isfinite, scalar=scalars.isfinite)
+isinf = elementwise("isinf", np.isinf, scalar=scalars.isinf)
+signbit = elementwise("signbit", np.signbit, scalar=scalars.signbit)
+floor = elementwise("floor", np.floor, lambda y, a: None, domain=STEP, scalar=scalars.rounding("floor"))
+ceil = elementwise("ceil", np.ceil, lambda y, a: None, domain=STEP, scalar=scalars.rounding("ceil"))
+trunc = elementwise("trunc", np.trunc, lambda y, a: None, domain=STEP, scalar=scalars.rounding("trunc"))
+rint = elementwise("rint", np.rint, lambda y, a: None, domain=STEP)
 _bitwise = {"bitwise_and": (np.bitwise_and, "and"), "bitwise_or": (np.bitwise_or, "or"),
             "bitwise_xor": (np.bitwise_xor, "xor")}
 for _name, (_ufunc, _op) in _bitwise.items():
-    elementwise(_name, _ufunc, scalar=_op)
-invert = elementwise("invert", np.invert, scalar=lambda x: call("not", x) if x.dtype == "b1" else x ^ cast(
-    const(-1, "i8"), x.dtype))
+    elementwise(_name, _ufunc, scalar=_op, domain=range(-9, 10))
+invert = elementwise("invert", np.invert, scalar=scalars.invert, domain=range(-9, 10))

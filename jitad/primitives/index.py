@@ -97,7 +97,8 @@ def _triangle(name: str, function: Any) -> Primitive:
     prim = linear(name, kind="triangle", evaluate=lambda x, k: function(x, k),
                   infer=lambda x, k: Aval(x.shape, x.dtype),
                   vjp=lambda ct, y, x, k: (prim(ct, k=k),), lower=name == "tril",
-                  samples=lambda rng: [((rng.normal(size=(3, 4)),), {"k": 1}), ((rng.normal(size=(2, 3, 3)),), {"k": -1})])
+                  samples=lambda rng: [((rng.normal(size=(3, 4)),), {"k": 1}),
+                                       ((rng.normal(size=(2, 3, 3)),), {"k": -1})])
     return prim
 
 

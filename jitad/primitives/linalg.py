@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from jitad.primitives.core import Cotangents, Primitive, cast, zeros_like
+from jitad.primitives.index import tril, triu
 from jitad.primitives.reduce import contract, reduce_sum, restore
 from jitad.primitives.view import broadcast_to, diagonal, transpose
 from jitad.tape import Aval, Value
@@ -63,8 +64,6 @@ def _spread_scalar(scalar: Value, like: Value) -> Value:
 
 def triangle(a: Value, lower: bool, strict: bool = False) -> Value:
     """The lower or upper triangle of each matrix, without the diagonal if `strict`."""
-    from jitad.primitives.index import tril, triu
-
     return tril(a, k=-1 if strict else 0) if lower else triu(a, k=1 if strict else 0)
 
 
@@ -261,23 +260,25 @@ def _without(s: np.ndarray, *indices: int) -> np.ndarray:
     return np.prod(np.delete(s, indices, axis=-1), axis=-1)
 
 
-def _svd(a: Any) -> tuple[Any, Any, Any]:
-    """``a = u @ diag(s) @ v.T`` with ``det(u) det(v)`` moved into u: every minor of a is that of the parts."""
-    u, s, vt = np.linalg.svd(a.astype(np.float64))
-    return u, s, vt, (np.linalg.det(u) * np.linalg.det(vt))[..., None, None]
+def _svd(a: Any) -> tuple[Any, Any, Any, Any]:
+    """``u, s, v.T`` of ``a = u @ diag(s) @ v.T``, and ``det(u) det(v)``, NaN for matrices that are not finite."""
+    finite = np.isfinite(a).all(axis=(-1, -2))[..., None, None]
+    u, s, vt = np.linalg.svd(np.where(finite, a, 0.0).astype(np.float64))
+    sign = (np.linalg.det(u) * np.linalg.det(vt))[..., None, None]
+    return u, s, vt, np.where(finite, sign, np.nan)
 
 
 def _cofactor(a: Any) -> Any:
-    if 0 in a.shape or not np.all(np.isfinite(a)):
-        return np.full(a.shape, np.nan, a.dtype)
+    if a.size == 0:
+        return a
     u, s, vt, sign = _svd(a)
     rest = np.stack([_without(s, i) for i in range(s.shape[-1])], axis=-1)
     return (sign * ((u * rest[..., None, :]) @ vt)).astype(a.dtype)
 
 
 def _cofactor_tangent(a: Any, e: Any) -> Any:
-    if 0 in a.shape or not np.all(np.isfinite(a)):
-        return np.full(a.shape, np.nan, a.dtype)
+    if a.size == 0:
+        return a
     u, s, vt, sign = _svd(a)
     n = s.shape[-1]
     pairs = np.zeros((*s.shape, n))
@@ -347,5 +348,5 @@ slogdet_log = Primitive(
     samples=lambda rng: [((_regular(rng),), {}), ((_regular(rng, 2),), {})])
 """The logarithm of the absolute determinant; of a singular matrix -inf with derivative NaN."""
 
-__all__ = ["cholesky", "cofactor", "cofactor_tangent", "det", "inv", "matmul", "mT", "slogdet_log", "slogdet_sign",
+__all__ = ["cholesky", "cofactor", "cofactor_tangent", "det", "inv", "mT", "matmul", "slogdet_log", "slogdet_sign",
            "solve", "solve_triangular"]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from jitad.primitives.core import Primitive, cast, linear, select
-from jitad.primitives.view import broadcast_to, expand_dims, view
+from jitad.primitives.view import broadcast_to, diagonal, expand_dims, squeeze, view
 from jitad.tape import Aval, Value
 
 Axes = tuple[int, ...]
@@ -94,6 +94,8 @@ cumsum = linear(
 def _contract_infer(a: Aval, b: Aval, spec: str) -> Aval:
     left, right, out = parse(spec)
     size = dict(zip(left + right, a.shape + b.shape, strict=True))
+    if tuple(size[c] for c in left) != a.shape or a.dtype != b.dtype:
+        raise ValueError(f"contract {spec!r} of {a} and {b}: sizes or dtypes do not match")
     return Aval(tuple(size[c] for c in out), a.dtype)
 
 
@@ -121,11 +123,42 @@ def contract(a: Any, b: Any, spec: str) -> Any:
     """``einsum(spec, a, b)``; a letter of one operand alone is summed first, and a letter of
     the result that neither has is not allowed."""
     left, right, out = parse(spec)
+    a, b = _one_dtype(a, b)
+    a, left = _diagonals(a, left)
+    b, right = _diagonals(b, right)
+    sizes = [dict(zip(letters, x.shape, strict=True)) for x, letters in ((a, left), (b, right))]
+    a, left = _drop_units(a, left, sizes[1])
+    b, right = _drop_units(b, right, sizes[0])
     a, left = _sum_lonely(a, left, right + out)
     b, right = _sum_lonely(b, right, left + out)
     if not set(left) & set(right) - set(out):
         return _product(a, left, b, right, out)
     return _contract(a, b, spec=f"{left},{right}->{out}")
+
+
+def _one_dtype(a: Any, b: Any) -> tuple[Any, Any]:
+    """The operands in the dtype of their product."""
+    if a.dtype == b.dtype:
+        return a, b
+    dtype = np.result_type(a.dtype, b.dtype)
+    return tuple(cast(x, dtype) if isinstance(x, Value) else x.astype(dtype) for x in (a, b))  # type: ignore[return-value]
+
+
+def _diagonals(x: Any, letters: str) -> tuple[Any, str]:
+    """A letter that comes twice in one operand means its diagonal."""
+    for c in letters:
+        while letters.count(c) > 1:
+            first = letters.index(c)
+            second = letters.index(c, first + 1)
+            x = diagonal(x, 0, first, second)
+            letters = letters[:first] + letters[first + 1:second] + letters[second + 1:] + c
+    return x, letters
+
+
+def _drop_units(x: Any, letters: str, other: dict[str, int]) -> tuple[Any, str]:
+    """Without the dimensions of length one that the other operand has longer: einsum broadcasts them."""
+    axes = tuple(d for d, c in enumerate(letters) if x.shape[d] == 1 and other.get(c, 1) != 1)
+    return (squeeze(x, axes) if axes else x), "".join(c for d, c in enumerate(letters) if d not in axes)
 
 
 def _sum_lonely(x: Any, letters: str, elsewhere: str) -> tuple[Any, str]:

@@ -1,0 +1,274 @@
+"""The second emitter: a program as one LLVM function, several times faster to compile.
+
+The function takes raw pointers (inputs by pointer, with strides in bytes where they are
+not contiguous; numbers by value; outputs and scalar results by pointer) and returns the
+status. Nothing here knows of numba: the runtime calls the function from a numba
+kernel, from a C callback, or loads its object code.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from llvmlite import ir
+
+from jitad.compile.loops import (
+    Accumulator,
+    Buffer,
+    Call,
+    Combine,
+    Fill,
+    Let,
+    Loop,
+    Note,
+    Program,
+    Return,
+    Statement,
+    Store,
+    Update,
+)
+from jitad.compile.routines import build_routine
+from jitad.compile.scalar import Expr
+from jitad.compile.scalar_llvm import BOOL, INT64, TYPES, build, constant
+
+MEMORY: dict[str, ir.Type] = {**TYPES, "b1": ir.IntType(8)}
+STACK_BYTES = 32768           # work arrays up to this size in all live on the stack
+FREE_ORDER = ("reassoc", "nsz", "contract")
+NUMPY_SIZE = {"f8": 8, "f4": 4, "i8": 8, "i4": 4, "u4": 4, "i2": 2, "u2": 2, "i1": 1, "u1": 1, "b1": 1}
+
+
+def function_type(program: Program) -> ir.FunctionType:
+    """The C signature of the kernel of `program`."""
+    kinds: list[ir.Type] = []
+    for p in program.parameters:
+        if isinstance(p, Buffer):
+            kinds.append(MEMORY[p.dtype].as_pointer())
+            kinds += [INT64] * (0 if p.flat else len(p.shape))
+        else:
+            kinds.append(MEMORY[p[1]])
+    kinds += [MEMORY[b.dtype].as_pointer() for b in program.outputs]
+    kinds += [MEMORY[r.dtype].as_pointer() for r in program.results]
+    return ir.FunctionType(INT64, kinds)
+
+
+def emit_llvm(program: Program, module: ir.Module, name: str) -> ir.Function:
+    """Build the kernel of `program` in `module`."""
+    function = ir.Function(module, function_type(program), name)
+    function.linkage = "internal"
+    for argument in function.args:
+        if isinstance(argument.type, ir.PointerType):
+            argument.add_attribute("noalias")
+    _Emitter(program, function).run()
+    return function
+
+
+class _Emitter:
+    def __init__(self, program: Program, function: ir.Function):
+        self.program, self.function = program, function
+        self.entry = function.append_basic_block("entry")
+        self.builder = ir.IRBuilder(function.append_basic_block("body"))
+        self.slots = ir.IRBuilder(self.entry)                       # allocas go to the entry block
+        self.buffers: dict[str, Buffer] = {}
+        self.pointers: dict[str, Any] = {}
+        self.strides: dict[str, list[Any]] = {}
+        self.variables: dict[str, Any] = {}
+        self.accumulators: dict[str, Any] = {}
+        self.owned: list[Any] = []                                  # memory to free
+
+    def run(self) -> None:
+        arguments = iter(self.function.args)
+        self._parameters(arguments)
+        results = list(arguments)
+        self._memory()
+        self._statements(self.program.body)
+        for pointer, result in zip(results, self.program.results, strict=True):
+            self.builder.store(self._to_memory(self.value(result), result.dtype), pointer)
+        self._leave(INT64(0))
+        self.slots.branch(self.function.blocks[1])
+
+    def _parameters(self, arguments: Any) -> None:
+        for p in self.program.parameters:
+            if isinstance(p, Buffer):
+                self.buffers[p.name], self.pointers[p.name] = p, next(arguments)
+                if not p.flat:
+                    self.strides[p.name] = [next(arguments) for _ in p.shape]
+            else:
+                self.variables[p[0]] = self._from_memory(next(arguments), p[1])
+        for b in self.program.outputs:
+            self.buffers[b.name], self.pointers[b.name] = b, next(arguments)
+
+    def _memory(self) -> None:
+        """Constants are globals; small work arrays lie on the stack, large ones in memory of this call."""
+        work = [b for b in self.program.buffers if b.kind == "work"]
+        on_stack = sum(b.size * NUMPY_SIZE[b.dtype] for b in work) <= STACK_BYTES
+        for b in self.program.buffers:
+            self.buffers[b.name] = b
+            if b.kind == "constant":
+                self.pointers[b.name] = self._constant(b)
+            elif on_stack:
+                slot = self.slots.alloca(ir.ArrayType(MEMORY[b.dtype], max(b.size, 1)), name=b.name)
+                slot.align = 64
+                self.pointers[b.name] = self.slots.bitcast(slot, MEMORY[b.dtype].as_pointer())
+        if not on_stack:
+            for dtype, size in self.program.workspace.items():
+                base = self._allocate(size * NUMPY_SIZE[dtype], MEMORY[dtype])
+                for b in work:
+                    if b.dtype == dtype:
+                        self.pointers[b.name] = self.builder.gep(base, [INT64(b.offset)])
+
+    def _allocate(self, size: int, kind: ir.Type) -> Any:
+        module = self.function.module
+        raw = ir.IntType(8).as_pointer()
+        malloc = module.globals.get("malloc") or ir.Function(module, ir.FunctionType(raw, [INT64]), "malloc")
+        malloc.return_value.add_attribute("noalias")
+        memory = self.builder.call(malloc, [INT64(size)])
+        self.owned.append(memory)
+        return self.builder.bitcast(memory, kind.as_pointer())
+
+    def _constant(self, b: Buffer) -> Any:
+        assert b.value is not None
+        kind = MEMORY[b.dtype]
+        values = [ir.Constant(kind, v) for v in b.value.ravel().tolist()] or [ir.Constant(kind, 0)]
+        array = ir.ArrayType(kind, len(values))
+        variable = ir.GlobalVariable(self.function.module, array, self.function.module.get_unique_name(b.name))
+        variable.linkage, variable.global_constant = "internal", True
+        variable.initializer = ir.Constant(array, values)
+        return self.builder.bitcast(variable, kind.as_pointer())
+
+    # --- scalars -----------------------------------------------------------------------------
+    def value(self, e: Expr) -> Any:
+        return build(self.builder, e, self._Names(self), load=self._load)
+
+    class _Names(dict):
+        """Variables by name, accumulators read where they stand."""
+
+        def __init__(self, emitter: _Emitter):
+            self.emitter = emitter
+
+        def __getitem__(self, name: str) -> Any:
+            slot = self.emitter.accumulators.get(name)
+            return self.emitter.variables[name] if slot is None else self.emitter.builder.load(slot)
+
+    def _load(self, builder: ir.IRBuilder, e: Expr, indices: list[Any]) -> Any:
+        return self._from_memory(builder.load(self._address(e.args[0], indices)), e.dtype)
+
+    def _address(self, name: str, indices: list[Any]) -> Any:
+        pointer, strides = self.pointers[name], self.strides.get(name)
+        if strides is None:
+            return self.builder.gep(pointer, indices or [INT64(0)], inbounds=True)
+        offset: Any = INT64(0)
+        for index, stride in zip(indices, strides, strict=True):
+            offset = self.builder.add(offset, self.builder.mul(index, stride))
+        raw = self.builder.bitcast(pointer, ir.IntType(8).as_pointer())
+        return self.builder.bitcast(self.builder.gep(raw, [offset]), pointer.type)
+
+    def _from_memory(self, value: Any, dtype: str) -> Any:
+        return self.builder.icmp_unsigned("!=", value, ir.Constant(value.type, 0)) if dtype == "b1" else value
+
+    def _to_memory(self, value: Any, dtype: str) -> Any:
+        return self.builder.zext(value, MEMORY["b1"]) if dtype == "b1" and value.type == BOOL else value
+
+    # --- statements --------------------------------------------------------------------------
+    def _statements(self, body: Iterable[Statement]) -> None:
+        for s in body:
+            if not isinstance(s, Note):
+                getattr(self, f"_{type(s).__name__.lower()}")(s)
+
+    def _let(self, s: Let) -> None:
+        self.variables[s.name] = self.value(s.expr)
+
+    def _accumulator(self, s: Accumulator) -> None:
+        first = self.value(s.first)
+        slot = self.accumulators.get(s.name)
+        if slot is None:
+            slot = self.accumulators[s.name] = self.slots.alloca(first.type, name=s.name)
+        self.builder.store(first, slot)
+
+    def _combine(self, s: Combine) -> None:
+        slot = self.accumulators[s.name]
+        self.builder.store(self._combined(s.op, self.builder.load(slot), self.value(s.expr)), slot)
+
+    def _combined(self, op: str, total: Any, term: Any) -> Any:
+        if op in ("add", "add_in_order"):
+            if isinstance(total.type, ir.IntType):
+                return self.builder.add(total, term)
+            return self.builder.fadd(total, term, flags=FREE_ORDER if op == "add" else ("contract",))
+        if op == "and":
+            return self.builder.and_(total, term)
+        if op == "or":
+            return self.builder.or_(total, term)
+        if isinstance(total.type, ir.IntType):
+            return self.builder.select(self.builder.icmp_signed(">" if op == "max" else "<", total, term), total, term)
+        kind = total.type
+        extremum = self.function.module.declare_intrinsic(
+            "llvm.maximum" if op == "max" else "llvm.minimum", [kind], ir.FunctionType(kind, [kind, kind]))
+        return self.builder.call(extremum, [total, term])
+
+    def _store(self, s: Store) -> None:
+        value = self._to_memory(self.value(s.expr), self.buffers[s.buffer].dtype)
+        self.builder.store(value, self._address(s.buffer, [self.value(i) for i in s.index]))
+
+    def _update(self, s: Update) -> None:
+        dtype = self.buffers[s.buffer].dtype
+        term = self.value(s.expr)
+        address = self._address(s.buffer, [self.value(i) for i in s.index])
+        old = self._from_memory(self.builder.load(address), dtype)
+        op = "add_in_order" if s.op == "add" else s.op
+        self.builder.store(self._to_memory(self._combined(op, old, term), dtype), address)
+
+    def _fill(self, s: Fill) -> None:
+        b = self.buffers[s.buffer]
+        number = constant(Expr("const", (s.number,), b.dtype)) if b.dtype != "b1" else ir.Constant(
+            MEMORY["b1"], int(bool(s.number)))
+
+        def body(index: Any) -> None:
+            self.builder.store(number, self._address(s.buffer, [index]))
+        self.loop(INT64(0), INT64(b.size), 1, body)
+
+    def _loop(self, s: Loop) -> None:
+        def body(index: Any) -> None:
+            self.variables[s.variable] = index
+            self._statements(s.body)
+        self.loop(self._bound(s.start), self._bound(s.stop), s.step, body)
+
+    def _bound(self, bound: Expr | int) -> Any:
+        return INT64(bound) if isinstance(bound, int) else self.value(bound)
+
+    def loop(self, start: Any, stop: Any, step: int, body: Any) -> None:
+        """``for index in range(start, stop, step): body(index)``."""
+        before = self.builder.block
+        head, inside, done = (self.function.append_basic_block(n) for n in ("loop", "inside", "done"))
+        self.builder.branch(head)
+        self.builder.position_at_end(head)
+        index = self.builder.phi(INT64)
+        index.add_incoming(start, before)
+        self.builder.cbranch(self.builder.icmp_signed("<", index, stop), inside, done)
+        self.builder.position_at_end(inside)
+        body(index)
+        following = self.builder.add(index, INT64(step), flags=("nsw",))
+        index.add_incoming(following, self.builder.block)
+        self.builder.branch(head)
+        self.builder.position_at_end(done)
+
+    def _call(self, s: Call) -> None:
+        status = build_routine(self, s.routine, [self.pointers[b] for b in s.buffers], s.numbers)
+        self._unless(self.builder.icmp_signed("==", status, INT64(0)), status)
+
+    def _return(self, s: Return) -> None:
+        self._unless(self.value(s.condition), INT64(s.status))
+
+    def _unless(self, condition: Any, status: Any) -> None:
+        fine, failed = self.function.append_basic_block("fine"), self.function.append_basic_block("failed")
+        self.builder.cbranch(condition, fine, failed)
+        self.builder.position_at_end(failed)
+        self._leave(status)
+        self.builder.position_at_end(fine)
+
+    def _leave(self, status: Any) -> None:
+        if self.owned:
+            module = self.function.module
+            raw = ir.IntType(8).as_pointer()
+            free = module.globals.get("free") or ir.Function(module, ir.FunctionType(ir.VoidType(), [raw]), "free")
+            for memory in self.owned:
+                self.builder.call(free, [memory])
+        self.builder.ret(status)

@@ -1,0 +1,306 @@
+"""Fusion: which values exist in memory, and which roots share loops.
+
+Roots whose longest dimension has the same length share a *group*, one loop over
+that axis in blocks, if what they read is there in time: from earlier groups, or
+from the same group at the same place of the axis. Inside a group, roots with the
+same loops form a *phase*; a root that needs the finished inner loops of another
+comes in a later phase. Forward and reverse sweep of a sum meet in one group by
+themselves, because the seed is known.
+
+Departing from named axes: an axis is known by its length and by the index with
+which a value is read, so that nothing needs to be unified beforehand.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from jitad.compile.index import Affine, Indices
+from jitad.compile.loops import tag
+from jitad.compile.pull import Pull
+from jitad.compile.roots import Check, Root, _check_root, roots_of, sums
+from jitad.compile.scalar import Expr, const
+from jitad.tape import Tape
+
+VIRTUAL = frozenset({"elementwise", "view", "gather", "reshape", "triangle", "input", "const"})
+DEAR = 4          # cost from which a value is stored rather than computed twice
+HEAVY = 10        # cost of a transcendental function
+DEEP = 60         # operations nested in one expression
+
+
+@dataclass(eq=False)
+class Group:
+    """Roots that run together. `kind`: ``loop`` over `length`, ``scalar``, ``call`` or ``running``."""
+
+    kind: str
+    length: int = 0
+    roots: list[Root] = field(default_factory=list)
+
+    def phases(self) -> list[list[Root]]:
+        """The roots by phase, in order."""
+        found: dict[Any, list[Root]] = {}
+        for root in sorted(self.roots, key=lambda r: r.level):
+            found.setdefault(root.phase, []).append(root)
+        return list(found.values())
+
+
+@dataclass(eq=False)
+class Plan:
+    """What `fuse` decides."""
+
+    tape: Tape
+    materialised: set[int]
+    roots: dict[Any, list[Root]]
+    groups: list[Group]
+
+
+def fuse(tape: Tape) -> Plan:
+    """The plan of a prepared tape (see `prepare`)."""
+    summed = sums(tape)
+    absorbed = _absorbed(tape, summed)
+    materialised = _forced(tape) - absorbed
+    for _ in range(8):
+        plan = _Planner(tape, materialised, summed).run()
+        more = _worth_storing(plan, absorbed) - materialised
+        if not more:
+            return plan
+        materialised = materialised | more
+    return _Planner(tape, materialised, summed).run()
+
+
+def _absorbed(tape: Tape, summed: dict[int, list[int]]) -> set[int]:
+    """Nodes inside a sum, which have no value of their own."""
+    absorbed: set[int] = set()
+    for number, leaves in summed.items():
+        stack = [i for i in tape.nodes[number].inputs if i not in leaves]
+        absorbed.update(i for i in leaves if tape.nodes[i].prim.kind not in VIRTUAL and len(tape.uses[i]) == 1
+                        and i not in tape.outputs and tape.nodes[i].prim.name in (
+                            "spread", "scatter", "contract", "reduce_sum"))
+        while stack:
+            i = stack.pop()
+            absorbed.add(i)
+            stack.extend(j for j in tape.nodes[i].inputs if j not in leaves)
+    return absorbed
+
+
+def _forced(tape: Tape) -> set[int]:
+    """The values that must exist: scalars, what cannot be computed element by element, outputs,
+    operands of calls, and what is read out of order."""
+    forced = {o for o in tape.outputs if tape.nodes[o].prim.kind != "input"}
+    depth = [0] * len(tape.nodes)
+    for number, node in enumerate(tape.nodes):
+        kind = node.prim.kind
+        if kind not in VIRTUAL or (kind == "elementwise" and node.aval.ndim == 0):
+            forced.add(number)
+        if kind == "call":
+            forced.update(i for i in node.inputs if tape.nodes[i].prim.kind != "input")
+        if kind in ("gather", "reshape"):
+            forced.update(i for i in node.inputs[:1] if tape.nodes[i].prim.kind in ("elementwise", "triangle", "gather"))
+        depth[number] = 1 + max((depth[i] for i in node.inputs if i not in forced), default=0)
+        if depth[number] > DEEP and kind == "elementwise":
+            forced.add(number)
+    forced.update(sums(tape))
+    return {n for n in forced if tape.nodes[n].prim.kind not in ("input", "const")}
+
+
+class _Planner:
+    def __init__(self, tape: Tape, materialised: set[int], summed: dict[int, list[int]]):
+        self.tape, self.materialised, self.summed = tape, materialised, summed
+        self.groups: list[Group] = []
+        self.roots: dict[Any, list[Root]] = {}
+
+    def run(self) -> Plan:
+        for number in sorted(self.materialised):
+            pending = roots_of(self.tape, number, self.summed.get(number))
+            self.roots[number] = []
+            for root in pending:
+                self._analyse(root)
+                self._place(root)
+            self.roots[number] = pending
+        return Plan(self.tape, self.materialised, self.roots, self.groups)
+
+    def _analyse(self, root: Root) -> None:
+        """Find out what the root reads, and at which indices."""
+        if root.kind == "call":
+            return
+        names = {d: f"d{d}" for d in root.looped}
+        reads: dict[tuple[Any, Indices], None] = {}
+
+        def read(number: int, at: Indices) -> Expr:
+            node = self.tape.nodes[number]
+            if node.prim.kind == "const" and node.aval.ndim == 0:
+                return const(node.params["value"].value.item(), tag(node.aval.dtype))
+            reads[number, at] = None
+            return Expr("load", (f"%{number}",), tag(node.aval.dtype))
+
+        def checked(number: int, length: int) -> None:
+            reads[self._check(number, length), ()] = None
+
+        pull = Pull(self.tape, self.materialised, read, checked)
+        at = root.at(names)
+        root.value(pull, at)
+        root.target(pull, at)
+        root.reads, root.evaluated = list(reads), list(pull.memo)
+        root.order = self._order(root)
+        if root.kind == "running":
+            axis = self.tape.nodes[root.node].params["axis"]      # type: ignore[index]
+            root.order = (*(d for d in root.order if d != axis), axis)
+        elif root.order:
+            longest = max(root.extents[d] for d in root.order)
+            root.axis = next(d for d in root.order if root.extents[d] == longest)
+
+    def _check(self, number: int, length: int) -> Check:
+        check: Check = ("check", number, length)
+        if check not in self.roots:
+            root = _check_root(check, self.tape)
+            self.roots[check] = [root]
+            self._analyse(root)
+            self._place(root)
+        return check
+
+    def _order(self, root: Root) -> tuple[int, ...]:
+        """Loops in the storage order of the largest array that is read with most of the variables."""
+        best: tuple[int, int] = (1, 0)
+        order: list[int] = []
+        for number, at in root.reads:
+            if isinstance(number, tuple):
+                continue
+            names = list(dict.fromkeys(v for i in at if isinstance(i, Affine) for v, _ in i.terms))
+            size = (len(names), self.tape.nodes[number].aval.size)
+            if size[0] > 1 and size > best:
+                best, order = size, [int(v[1:]) for v in names]
+        return tuple([d for d in root.looped if d not in order] + order)
+
+    def _place(self, root: Root) -> None:
+        kind = "call" if root.kind == "call" else "running" if root.kind == "running" else (
+            "loop" if root.order else "scalar")
+        length = root.extents[root.axis] if root.axis is not None else 0
+        earliest = 0
+        for number, at in root.reads:
+            for made in self.roots.get(number, ()):
+                same = self._pointwise(made, root, at) or (
+                    kind == "scalar" and self.groups[made.group].kind == "scalar")
+                earliest = max(earliest, made.group if same else made.group + 1)
+        for place in range(earliest, len(self.groups)):
+            group = self.groups[place]
+            if group.kind == kind and group.length == length and kind in ("loop", "scalar"):
+                break
+        else:
+            place = len(self.groups)
+            self.groups.append(Group(kind, length))
+        root.group = place
+        self.groups[place].roots.append(root)
+        root.separate = root.op == "add" and root.kind == "update" and self._scattered(root)
+        root.level = self._level(root)
+
+    def _pointwise(self, made: Root, reader: Root, at: Indices) -> bool:
+        """Whether `reader` needs of `made` only what the same step of a common axis makes."""
+        if made.axis is None or reader.axis is None or made.kind not in ("map", "reduce") or not at:
+            return False
+        if made.extents[made.axis] != reader.extents[reader.axis] or len(self.roots.get(made.node, [made])) > 1:
+            return False
+        place = self._kept_place(made)
+        index = at[place] if place is not None and place < len(at) else None
+        return isinstance(index, Affine) and index.is_variable(f"d{reader.axis}")
+
+    def _kept_place(self, made: Root) -> int | None:
+        """The dimension of the made value that is the root's axis, if it is kept."""
+        names = {d: f"d{d}" for d in made.looped}
+        pull = Pull(self.tape, self.materialised, _placeholder)
+        for place, index in enumerate(made.target(pull, made.at(names))):
+            if isinstance(index, Affine) and index.is_variable(f"d{made.axis}"):
+                return place
+        return None
+
+    def _scattered(self, root: Root) -> bool:
+        """Whether the target's index is computed, in a kernel whose loops of this length are worth vectorising."""
+        pull = Pull(self.tape, self.materialised, _placeholder)
+        target = root.target(pull, root.at({d: f"d{d}" for d in root.looped}))
+        if all(isinstance(i, Affine) for i in target):
+            return False
+        longest = max(root.extents, default=0)
+        return any(n.prim.cost >= HEAVY and n.aval.shape and max(n.aval.shape) == longest for n in self.tape.nodes)
+
+    def _level(self, root: Root) -> int:
+        level = 0
+        for number, _ in root.reads:
+            for made in self.roots.get(number, ()):
+                if made.group != root.group or made is root or root.axis is None:
+                    continue
+                level = max(level, made.level)
+                root.level = made.level
+                if made.kind != "map" or made.phase != root.phase:
+                    level = max(level, made.level + 1)
+        return level
+
+
+def _placeholder(number: int, at: Indices) -> Expr:
+    return Expr("load", (f"%{number}",), "i8")
+
+
+def _costs(plan: Plan) -> list[int]:
+    """For each virtual node the cost of computing one element from what exists."""
+    cost = [0] * len(plan.tape.nodes)
+    for number, node in enumerate(plan.tape.nodes):
+        if node.prim.kind in VIRTUAL and node.prim.kind not in ("input", "const"):
+            own = node.prim.cost if node.prim.kind == "elementwise" else 1 if node.prim.kind == "gather" else 0
+            cost[number] = own + sum(cost[i] for i in node.inputs if i not in plan.materialised)
+    return cost
+
+
+def _worth_storing(plan: Plan, absorbed: set[int]) -> set[int]:
+    """Virtual nodes that would be computed in several phases, or again and again inside a loop that
+    they do not depend on."""
+    tape, cost = plan.tape, _costs(plan)
+    repeated = _repeated(plan, cost)
+    contexts: list[set[Any]] = [set() for _ in tape.nodes]
+    chosen: set[int] = set()
+    own: dict[int, set[Any]] = {}
+    for number, roots in plan.roots.items():
+        key = number if isinstance(number, int) else number[1]
+        own.setdefault(key, set()).update((r.group, r.phase) for r in roots) if isinstance(number, int) else contexts[
+            key].update((r.group, r.phase) for r in roots)
+    for number in range(len(tape.nodes) - 1, -1, -1):
+        node = tape.nodes[number]
+        for user in tape.uses[number]:
+            if user in chosen:
+                contexts[number].add(("stored", node.aval.shape))
+            else:
+                contexts[number] |= own[user] if user in own else contexts[user]
+        if node.prim.kind not in ("elementwise", "triangle") or number in plan.materialised or number in absorbed:
+            continue
+        dear = cost[number] >= DEAR and len(contexts[number]) > 1
+        scattered = cost[number] >= HEAVY and any(r.separate for u in tape.uses[number] for r in plan.roots.get(
+            u, _absorbing(plan, u)))
+        if dear or number in repeated or scattered:
+            chosen.add(number)
+    return chosen
+
+
+def _absorbing(plan: Plan, number: int) -> list[Root]:
+    """The roots of the sum into which an absorbed node went."""
+    users = plan.tape.uses[number]
+    while users and users[0] not in plan.roots:
+        users = plan.tape.uses[users[0]]
+    return plan.roots[users[0]] if users and plan.tape.nodes[number].prim.kind == "scatter" else []
+
+
+def _repeated(plan: Plan, cost: list[int]) -> set[int]:
+    """Nodes evaluated inside a loop around which their value does not change and that hoisting cannot
+    reach, and dear ones that hoisting would leave to a loop that does not run in vector lanes."""
+    repeated: set[int] = set()
+    for roots in plan.roots.values():
+        for root in roots:
+            if len(root.order) < 2:
+                continue
+            names = [f"d{d}" for d in root.order]
+            for number, at in root.evaluated:
+                if cost[number] < 2 or number in plan.materialised or plan.tape.nodes[number].prim.kind != "elementwise":
+                    continue
+                if any(isinstance(i, Expr) for i in at):
+                    continue
+                used = {v for i in at for v in i.variables}          # type: ignore[union-attr]
+                hoisted = used == set(names[:len(used)])
+                if used and (not hoisted or (len(used) < len(names) and cost[number] >= DEAR)):
+                    repeated.add(number)
+    return {n for n in repeated if any(u not in repeated for u in plan.tape.uses[n])}

@@ -1,0 +1,152 @@
+"""The loop language: what a kernel is, before it is printed or built.
+
+A `Program` is a list of statements over named buffers and scalar variables. It
+is the seam to the machine: `lower` writes it, the emitters turn it into Python
+source or LLVM IR, nothing else reads it. Scalar arithmetic is in `scalar`.
+
+Meaning of the statements:
+
+=========== =====================================================================
+Let         a new scalar variable, assigned once
+Accumulator a scalar variable that `Combine` changes, with its first value
+Combine     ``variable = variable op expr`` with op one of add, max, min, and, or; the order
+            of an ``add`` is free (reassociation is what lets a sum run in vector lanes);
+            ``add_in_order`` keeps it
+Store       one element of a buffer is set
+Update      ``buffer[index] = buffer[index] op expr``
+Fill        every element of a buffer is set to a number
+Loop        ``for variable in range(start, stop)``; `step` greater than one only
+            on the loops over blocks
+Call        a routine of the runtime on whole buffers (factorizations, BLAS)
+Return      stop with a status unless the condition holds
+Note        a line for the reader
+=========== =====================================================================
+
+Buffers are addressed by one flat element index when they are contiguous
+(`Buffer.flat`), else by one index for each dimension.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from jitad.compile.scalar import Expr
+
+DTYPE_TAGS = {"float64": "f8", "float32": "f4", "int64": "i8", "int32": "i4", "int16": "i2", "int8": "i1",
+              "uint8": "u1", "uint16": "u2", "uint32": "u4", "bool": "b1"}
+
+
+def tag(dtype: np.dtype) -> str:
+    return DTYPE_TAGS[dtype.name]
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """`kind`: ``input`` and ``output`` are parameters of the kernel, ``constant`` is data of the
+    kernel, ``work`` lies in the workspace (`offset` elements into the one of its dtype)."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    kind: str
+    flat: bool = True
+    offset: int = 0
+    value: np.ndarray | None = field(default=None, compare=False)
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
+
+@dataclass
+class Let:
+    name: str
+    expr: Expr
+
+
+@dataclass
+class Accumulator:
+    name: str
+    first: Expr
+
+
+@dataclass
+class Combine:
+    name: str
+    op: str
+    expr: Expr
+
+
+@dataclass
+class Store:
+    buffer: str
+    index: tuple[Expr, ...]
+    expr: Expr
+
+
+@dataclass
+class Update:
+    buffer: str
+    index: tuple[Expr, ...]
+    op: str
+    expr: Expr
+
+
+@dataclass
+class Fill:
+    buffer: str
+    number: float
+
+
+@dataclass
+class Loop:
+    """`body` for `variable` from `start` up to `stop` (expressions or integers)."""
+
+    variable: str
+    start: Expr | int
+    stop: Expr | int
+    body: list[Statement]
+    step: int = 1
+
+
+@dataclass
+class Call:
+    """`routine(*buffers, *numbers)`; the routine returns a status, zero for success."""
+
+    routine: str
+    buffers: tuple[str, ...]
+    numbers: tuple[int, ...]
+
+
+@dataclass
+class Return:
+    """Leave with `status` unless `condition` holds."""
+
+    condition: Expr
+    status: int
+
+
+@dataclass
+class Note:
+    text: str
+
+
+Statement = Let | Accumulator | Combine | Store | Update | Fill | Loop | Call | Return | Note
+
+
+@dataclass(frozen=True)
+class Program:
+    """A kernel: parameters (buffers of kind input and output, scalars as (name, dtype)),
+    statements, and the scalar results in order."""
+
+    parameters: tuple[Buffer | tuple[str, str], ...]
+    outputs: tuple[Buffer, ...]
+    buffers: tuple[Buffer, ...]
+    body: Sequence[Statement]
+    results: tuple[Expr, ...]
+    workspace: dict[str, int]
+
+
+STATUS_OK, STATUS_INDEX, STATUS_LINALG = 0, 1, 2

@@ -1,0 +1,315 @@
+"""Lowering: the groups of a plan become a program of the loop language."""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jitad.compile.fuse import Group, Plan
+from jitad.compile.index import Affine, Indices, as_expr, flattened, weighted
+from jitad.compile.loops import (
+    STATUS_INDEX,
+    Buffer,
+    Call,
+    Fill,
+    Let,
+    Loop,
+    Note,
+    Program,
+    Return,
+    Statement,
+    Store,
+    Update,
+    tag,
+)
+from jitad.compile.nest import Nest
+from jitad.compile.pull import Pull
+from jitad.compile.roots import Root
+from jitad.compile.scalar import Expr, const, load, var
+from jitad.tape import Tape
+
+IDENTITY = {"add": 0.0, "max": -math.inf, "min": math.inf, "and": True, "or": False}
+VARIABLES = "ijklmnpq"
+BLOCK_BYTES = 16384
+BLOCK_ROWS = 512
+
+
+@dataclass
+class Place:
+    """Where a materialised array lives: first and last group that touch it, and whether only one block of it exists."""
+
+    name: str
+    first: int
+    last: int
+    local: bool = False
+
+
+def lower(plan: Plan, contiguous: tuple[bool, ...], scalars: tuple[bool, ...]) -> Program:
+    """The program of `plan`; `scalars` says which inputs are numbers rather than arrays."""
+    return _Lowering(plan, contiguous, scalars).run()
+
+
+class _Lowering:
+    def __init__(self, plan: Plan, contiguous: tuple[bool, ...], scalars: tuple[bool, ...]):
+        self.plan, self.tape = plan, plan.tape
+        self.names = _unique_names(self.tape)
+        self.flat = dict(zip(self.tape.inputs, contiguous, strict=True))
+        self.numbers = {i for i, s in zip(self.tape.inputs, scalars, strict=True) if s}
+        self.constants: dict[int, Buffer] = {}
+        self.places: dict[int, Place] = {}
+        self.body: list[Statement] = []
+        self.group = 0
+        self.block = 0                                  # rows in a block of the current group, 0: not blocked
+        self.filled: set[int] = set()
+        self._count = 0
+
+    def fresh(self) -> int:
+        """A number for a new variable."""
+        self._count += 1
+        return self._count
+
+    # --- the whole ---------------------------------------------------------------------------
+    def run(self) -> Program:
+        for self.group, group in enumerate(self.plan.groups):
+            if group.kind == "scalar":
+                self._scalar_group(group)
+            elif group.kind == "call":
+                self._call(group)
+            else:
+                self._loop_group(group)
+        return self._program()
+
+    def _program(self) -> Program:
+        tape = self.tape
+        parameters: list[Any] = []
+        for i in tape.inputs:
+            aval = tape.nodes[i].aval
+            parameters.append((self.names[i], tag(aval.dtype)) if i in self.numbers else Buffer(
+                self.names[i], tag(aval.dtype), aval.shape, "input", flat=self.flat[i]))
+        outputs = tuple(Buffer(self.names[o], tag(tape.nodes[o].aval.dtype), tape.nodes[o].aval.shape, "output")
+                        for o in tape.outputs if tape.nodes[o].aval.ndim)
+        work, sizes = self._workspace()
+        results = tuple(var(self.names[o], tag(tape.nodes[o].aval.dtype)) for o in tape.outputs
+                        if not tape.nodes[o].aval.ndim)
+        return Program(tuple(parameters), outputs, (*self.constants.values(), *work), self.body, results, sizes)
+
+    def _workspace(self) -> tuple[list[Buffer], dict[str, int]]:
+        """Offsets by lifetime: two arrays share a place if no group touches both."""
+        taken: dict[str, list[tuple[int, int, Place]]] = {}
+        buffers, sizes = [], {}
+        for number, place in sorted(self.places.items(), key=lambda item: item[1].first):
+            aval = self.tape.nodes[number].aval
+            if number in self.tape.outputs and aval.ndim:
+                continue
+            dtype, shape = tag(aval.dtype), (self._block_of(number),) if place.local else aval.shape
+            size = -(-max(int(np.prod(shape, dtype=np.int64)), 1) // 8) * 8
+            busy = sorted((o, s) for o, s, p in taken.get(dtype, []) if p.first <= place.last and place.first <= p.last)
+            offset = 0
+            for start, length in busy:
+                if start - offset >= size:
+                    break
+                offset = max(offset, start + length)
+            taken.setdefault(dtype, []).append((offset, size, place))
+            sizes[dtype] = max(sizes.get(dtype, 0), offset + size)
+            buffers.append(Buffer(place.name, dtype, shape, "work", offset=offset))
+        return buffers, sizes
+
+    def _block_of(self, number: int) -> int:
+        return self._rows(self.plan.groups[self.plan.roots[number][0].group])
+
+    # --- reading and writing -----------------------------------------------------------------
+    def read(self, number: int, at: Indices) -> Expr:
+        """The element of something that exists."""
+        node = self.tape.nodes[number]
+        dtype = tag(node.aval.dtype)
+        if node.prim.kind == "const":
+            if node.aval.ndim == 0:
+                return const(node.params["value"].value.item(), dtype)
+            return self._load(self._constant(number).name, node.aval.shape, at, dtype, True)
+        if number in self.numbers or (node.prim.kind != "input" and node.aval.ndim == 0):
+            return var(self.names[number], dtype)
+        if node.prim.kind == "input":
+            return self._load(self.names[number], node.aval.shape, at, dtype, self.flat[number])
+        place = self._touch(number)
+        if place.local:
+            return self._load(place.name, (0,), self._in_block(number, at), dtype, True)
+        return self._load(place.name, node.aval.shape, at, dtype, True)
+
+    @staticmethod
+    def _load(name: str, shape: tuple[int, ...], at: Indices, dtype: str, flat: bool) -> Expr:
+        indices = (as_expr(flattened(at, shape)),) if flat and shape else tuple(map(as_expr, at))
+        return load(name, indices, dtype)
+
+    def _in_block(self, number: int, at: Indices) -> Indices:
+        """A block-sized array is indexed by the axis alone, from the block's start."""
+        return (weighted(0, [(1, at[0]), (-1, Affine(0, (("block", 1),)))]),)
+
+    def _constant(self, number: int) -> Buffer:
+        value = self.tape.nodes[number].params["value"].value
+        known = self.constants.get(number)
+        if known is None:
+            known = Buffer(self.names[number], tag(value.dtype), value.shape, "constant", value=value)
+            self.constants[number] = known
+        return known
+
+    def _touch(self, number: int) -> Place:
+        place = self.places.get(number)
+        if place is None:
+            scalar = self.tape.nodes[number].aval.ndim == 0
+            place = Place(self.names[number] + "_at" * scalar, self.group, self.group,
+                          not scalar and self._is_local(number))
+            self.places[number] = place
+        place.first, place.last = min(place.first, self.group), max(place.last, self.group)
+        return place
+
+    def _is_local(self, number: int) -> bool:
+        """Whether only the current group reads the array, block by block."""
+        node, (root, *more) = self.tape.nodes[number], self.plan.roots[number]
+        if not self.block or more or root.axis is None or node.aval.ndim != 1 or number in self.tape.outputs:
+            return False
+        made = root.target(Pull(self.tape, set(), self.read), root.at({root.axis: "a"}))
+        if root.kind not in ("map", "reduce") or not (isinstance(made[0], Affine) and made[0].is_variable("a")):
+            return False
+        readers = [(r, at) for rs in self.plan.roots.values() for r in rs for n, at in r.reads if n == number]
+        return all(r.group == root.group and r.axis is not None and at and isinstance(at[0], Affine)
+                   and at[0].is_variable(f"d{r.axis}") for r, at in readers)
+
+    def target(self, number: int, at: Indices) -> tuple[str, tuple[Expr, ...]]:
+        """Buffer and index of the element of node `number` to write."""
+        place, shape = self._touch(number), self.tape.nodes[number].aval.shape
+        if place.local:
+            return place.name, (as_expr(self._in_block(number, at)[0]),)
+        return place.name, (as_expr(flattened(at, shape)),)
+
+    def fill(self, number: int, op: str) -> None:
+        """Start an accumulated array; the statement goes before the current group."""
+        if number not in self.filled:
+            self.filled.add(number)
+            self.body.append(Fill(self._touch(number).name, IDENTITY[op]))
+
+    # --- groups ------------------------------------------------------------------------------
+    def _scalar_group(self, group: Group) -> None:
+        pull = Pull(self.tape, self.plan.materialised, self.read)
+        for root in group.roots:
+            at = root.at({})
+            value = root.value(pull, at)
+            if root.kind == "check":
+                self.body.append(Return(value, STATUS_INDEX))
+            elif self.tape.nodes[root.node].aval.ndim == 0:           # type: ignore[index]
+                self.body.append(Let(self.names[root.node], value))   # type: ignore[index]
+                pull.memo[root.node, ()] = var(self.names[root.node], value.dtype)   # type: ignore[index]
+            elif root.kind == "update" and root.op != "store":
+                self.fill(root.node, root.op)                         # type: ignore[arg-type]
+                self.body.append(Update(*self.target(root.node, root.target(pull, at)), root.op, value))   # type: ignore[arg-type]
+            else:
+                self.body.append(Store(*self.target(root.node, root.target(pull, at)), value))   # type: ignore[arg-type]
+
+    def _call(self, group: Group) -> None:
+        for root in group.roots:
+            node = self.tape.nodes[root.node]                         # type: ignore[index]
+            names = [self._operand(i) for i in node.inputs]
+            shapes = [self.tape.nodes[i].aval.shape for i in node.inputs]
+            result = self._touch(root.node).name                      # type: ignore[arg-type]
+            routine, numbers = _routine(node.prim.name, node.params, shapes)
+            self.body.append(Call(routine, (result, *names), numbers))
+            if node.aval.ndim == 0:
+                element = load(result, (const(0, "i8"),), tag(node.aval.dtype))
+                self.body.append(Let(self.names[root.node], element))  # type: ignore[index]
+
+    def _operand(self, number: int) -> str:
+        kind = self.tape.nodes[number].prim.kind
+        if kind == "const":
+            return self._constant(number).name
+        return self.names[number] if kind == "input" else self._touch(number).name
+
+    def _rows(self, group: Group) -> int:
+        """The rows of a block: a few KiB of everything that the group reads."""
+        widths: dict[Any, int] = {}
+        for root in group.roots:
+            for number, at in root.reads:
+                inner = math.prod(root.extents[d] for d in root.order if d != root.axis and any(
+                    isinstance(i, Affine) and f"d{d}" in i.variables for i in at))
+                walks = any(isinstance(i, Affine) and f"d{root.axis}" in i.variables for i in at)
+                widths[number] = max(widths.get(number, 0), inner if walks else 0)
+        rows = BLOCK_BYTES // max(8 * sum(widths.values()), 1)
+        return min(max(rows // 8 * 8, 8), BLOCK_ROWS)
+
+    def _loop_group(self, group: Group) -> None:
+        phases = group.phases()
+        rows = self._rows(group)
+        self.block = rows if len(phases) > 1 and group.length > rows and group.kind == "loop" else 0
+        self._note(group)
+        before: list[Statement] = []
+        after: list[Statement] = []
+        loops: list[Statement] = []
+        for roots in phases:
+            nest = Nest(self, roots, group.length, bool(self.block))
+            loops += nest.emit(before, after)
+        self.body += before
+        if self.block:
+            stop = Expr("min", (var("block", "i8") + self.block, const(group.length, "i8")), "i8")
+            self.body.append(Loop("block", 0, group.length, [Let("end", stop), *loops], step=self.block))
+        else:
+            self.body += loops
+        self.body += after
+        self.block = 0
+
+    def _note(self, group: Group) -> None:
+        lines = sorted({f"{w.filename.rsplit('/', 1)[-1]}:{w.line}" for r in group.roots if isinstance(r.node, int)
+                        and (w := self.tape.nodes[r.node].where)})
+        if lines:
+            self.body.append(Note(", ".join(lines[:4]) + (", ..." if len(lines) > 4 else "")))
+
+    def statements_after(self, root: Root, value: Expr, at: Indices, pull: Pull) -> list[Statement]:
+        """What to do with the finished accumulator of a whole group."""
+        if root.kind == "check":
+            return [Return(value, STATUS_INDEX)]
+        number: int = root.node                                       # type: ignore[assignment]
+        if self.tape.nodes[number].aval.ndim == 0:
+            return [] if value.args[0] == self.names[number] else [Let(self.names[number], value)]
+        name, index = self.target(number, root.target(pull, at))
+        if len(self.plan.roots[number]) > 1 or root.kind == "update":
+            self.fill(number, root.op)
+            return [Update(name, index, root.op, value)]
+        return [Store(name, index, value)]
+
+
+def _routine(name: str, params: Any, shapes: list[tuple[int, ...]]) -> tuple[str, tuple[int, ...]]:
+    """The runtime's routine and its integer arguments: the batch, then sides, then flags."""
+    if name == "gemm":
+        left, rest = params["spec"].split(",")
+        right, out = rest.split("->")
+        sizes = dict(zip(left + right, shapes[0] + shapes[1], strict=True))
+        inner = next(c for c in left if c in right and c not in out)
+        flip = out[0] in right
+        a, b = (right, left) if flip else (left, right)
+        return "gemm", (sizes[out[0]], sizes[out[1]], sizes[inner], int(a.index(inner) == 0), int(b.index(inner) == 1),
+                        int(flip))
+    matrix = shapes[0]
+    batch = math.prod(matrix[:-2])
+    sides = (matrix[-1],) if len(shapes) == 1 else (matrix[-1], shapes[1][-1])
+    return name, (batch, *sides, *(int(params[k]) for k in sorted(params)))
+
+
+def _unique_names(tape: Tape) -> dict[int, str]:
+    """Readable names: the user's for inputs, the primitive's and a number for the rest."""
+    names: dict[int, str] = {}
+    taken = {"block", "end", "status", "np", *VARIABLES}
+    for i, name in zip(tape.inputs, tape.names, strict=True):
+        clean = "".join(c if c.isalnum() else "_" for c in name).strip("_") or "x"
+        clean = clean if clean.isascii() and not clean[0].isdigit() else f"x{i}"
+        while clean in taken or clean in _RESERVED:
+            clean += "_"
+        names[i] = clean
+        taken.add(clean)
+    for number, node in enumerate(tape.nodes):
+        if number not in names:
+            names[number] = f"{node.prim.name.removeprefix('reduce_')}_{number}"
+    return names
+
+
+_RESERVED = frozenset(("False None True and as assert async await break class continue def del elif else except finally "
+                       "for from global if import in is lambda nonlocal not or pass raise return try while with yield "
+                       "range min max abs len").split())

@@ -1,0 +1,43 @@
+"""The functions that generated source calls, as plain Python.
+
+A generated file imports them from here and so can be run and stepped through
+without numba; `runtime` gives numba its own code for each of them.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from jitad.compile.scalar_numpy import MATH, OPERATIONS
+
+
+def select(condition: Any, a: Any, b: Any) -> Any:
+    """`a` if `condition` else `b`, without a branch in compiled code."""
+    return a if condition else b
+
+
+def accumulate(total: Any, term: Any) -> Any:
+    """``total + term``; compiled code may sum in any order."""
+    return total + term
+
+
+def maximum(a: Any, b: Any) -> Any:
+    return np.maximum(a, b)
+
+
+def minimum(a: Any, b: Any) -> Any:
+    return np.minimum(a, b)
+
+
+def logical_not(a: Any) -> Any:
+    return not a
+
+
+def __getattr__(name: str) -> Callable[..., Any]:
+    """Math functions by the name of their scalar operation."""
+    function = MATH.get(name) or OPERATIONS.get(name)
+    if function is None:
+        raise AttributeError(name)
+    return globals().setdefault(name, function)

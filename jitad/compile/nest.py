@@ -1,0 +1,204 @@
+"""One phase: roots with the same loops become one loop nest.
+
+Each expression is computed in the outermost loop that knows its variables;
+what is used twice gets a name, the rest stays nested.
+"""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jitad.compile.index import Indices
+from jitad.compile.loops import Accumulator, Combine, Let, Loop, Statement, Store, Update
+from jitad.compile.pull import Pull
+from jitad.compile.roots import Root
+from jitad.compile.scalar import Expr, const, var
+
+if TYPE_CHECKING:
+    from jitad.compile.lower import _Lowering
+
+VARIABLES = "ijklmnpq"
+LEAVES = frozenset({"const", "var"})
+
+
+class Nest:
+    """The loops of one phase. `levels[p]` holds the statements before the loop at place `p` (the
+    innermost body comes last), `closing[p]` those after it."""
+
+    def __init__(self, lowering: _Lowering, roots: list[Root], length: int, blocked: bool):
+        self.lowering, self.roots, self.blocked = lowering, roots, blocked
+        first = roots[0]
+        self.extents = [first.extents[d] for d in first.order]
+        self.axis = first.order.index(first.axis) if first.axis is not None else None
+        self.levels: list[list[Statement]] = [[] for _ in range(len(self.extents) + 1)]
+        self.closing: list[list[Statement]] = [[] for _ in range(len(self.extents) + 1)]
+        self.depth = {VARIABLES[p]: p + 1 for p in range(len(self.extents))}
+        self.depth["block"] = 1
+        self.uses: dict[int, int] = {}
+        self.placed: dict[int, Expr] = {}
+        self.level_of: dict[int, int] = {}
+        self.pull = Pull(lowering.tape, lowering.plan.materialised, lowering.read)
+
+    def emit(self, before: list[Statement], after: list[Statement]) -> list[Statement]:
+        """The loops; `before` and `after` get what belongs outside of the whole group."""
+        work = []
+        for root in self.roots:
+            at = root.at({d: VARIABLES[p] for p, d in enumerate(root.order)})
+            value = root.value(self.pull, at)
+            if root.kind == "map":
+                self.pull.memo[root.node, at] = value               # type: ignore[index]
+            work.append((root, value, at))
+        for root, value, at in work:
+            self._count(value)
+            for e in self._indices(root, at):
+                self._count(e)
+        for root, value, at in work:
+            self._root(root, value, at, before, after)
+        before += self.levels[0]
+        return self._loops(0)
+
+    def _indices(self, root: Root, at: Indices) -> list[Expr]:
+        return [i for i in root.target(self.pull, at) if isinstance(i, Expr)]
+
+    def _loops(self, place: int) -> list[Statement]:
+        if place == len(self.extents):
+            return []
+        body = [*self.levels[place + 1], *self._loops(place + 1), *self.closing[place + 1]]
+        if place == self.axis and self.blocked:
+            return [Loop(VARIABLES[place], var("block", "i8"), var("end", "i8"), body)]
+        return [Loop(VARIABLES[place], 0, self.extents[place], body)]
+
+    # --- roots -------------------------------------------------------------------------------
+    def _root(self, root: Root, value: Expr, at: Indices, before: list[Statement], after: list[Statement]) -> None:
+        innermost = len(self.extents)
+        if root.kind == "map":
+            if self._is_read(root):
+                self._store(root, self._place(value, innermost), at, innermost, update=False)
+            return
+        if root.kind == "running":
+            name = self._accumulator(root, "add", innermost - 1, before)
+            self.levels[innermost].append(Combine(name.args[0], "add_in_order", self._place(value, innermost)))
+            self._store(root, name, at, innermost, update=False)
+            return
+        if root.kind == "update":
+            self._store(root, self._place(value, innermost), at, innermost, update=root.op != "store")
+            return
+        self._reduction(root, value, at, before, after)
+
+    def _reduction(self, root: Root, value: Expr, at: Indices, before: list[Statement],
+                   after: list[Statement]) -> None:
+        """Accumulate over the reduced loops that are innermost; update memory for those that are not."""
+        innermost = len(self.extents)
+        kept = self._kept(root)
+        cut = innermost
+        while cut and cut - 1 not in kept:
+            cut -= 1
+        value = self._place(value, innermost)
+        if cut == innermost:
+            self._store(root, value, at, innermost, update=True)
+            return
+        name = self._accumulator(root, root.op, cut, before)
+        self.levels[innermost].append(Combine(name.args[0], root.op, value))
+        if cut == 0:
+            after += self.lowering.statements_after(root, name, at, self.pull)
+            return
+        partial = any(p not in kept for p in range(cut)) or (
+            self.blocked and self.axis is not None and self.axis >= cut)
+        several = len(self.lowering.plan.roots[root.node]) > 1
+        self._store(root, name, at, cut, update=partial or several, closing=True)
+
+    def _kept(self, root: Root) -> set[int]:
+        """The loops on which the root's target depends."""
+        names: set[str] = set()
+        for index in root.target(self.pull, root.at({d: VARIABLES[p] for p, d in enumerate(root.order)})):
+            names |= index.variables if not isinstance(index, Expr) else set(VARIABLES)
+        return {p for p in range(len(self.extents)) if VARIABLES[p] in names}
+
+    def _accumulator(self, root: Root, op: str, level: int, before: list[Statement]) -> Expr:
+        from jitad.compile.lower import IDENTITY
+
+        node = root.node if isinstance(root.node, int) else root.node[1]
+        dtype = "b1" if root.kind == "check" else _tag_of(self.lowering, node)
+        if root.kind == "check":
+            label = f"within_{node}"
+        else:
+            label = self.lowering.names[node] if not self.lowering.tape.nodes[node].aval.ndim else f"part_{node}"
+        first = IDENTITY[op]
+        if dtype not in ("f8", "f4", "b1"):
+            first = int(first) if first in (0.0, 1.0) else _integer_extreme(dtype, first)
+        statement = Accumulator(label, const(first, dtype))
+        (before if level == 0 else self.levels[level]).append(statement)
+        return var(label, dtype)
+
+    def _store(self, root: Root, value: Expr, at: Indices, level: int, update: bool, closing: bool = False) -> None:
+        number: int = root.node                                     # type: ignore[assignment]
+        if update:
+            self.lowering.fill(number, root.op)
+        target = tuple(self._place(i, level) if isinstance(i, Expr) else i for i in root.target(self.pull, at))
+        name, index = self.lowering.target(number, target)
+        where = self.closing if closing else self.levels
+        where[level].append(Update(name, index, root.op, value) if update else Store(name, index, value))
+
+    def _is_read(self, root: Root) -> bool:
+        """Whether anything loads the value that this phase computes."""
+        lowering, number = self.lowering, root.node
+        if number in lowering.tape.outputs:
+            return True
+        for roots in lowering.plan.roots.values():
+            for other in roots:
+                here = other.group == root.group and other.phase == root.phase
+                if not here and any(n == number for n, _ in other.reads):
+                    return True
+        return False
+
+    # --- expressions -------------------------------------------------------------------------
+    def _count(self, expr: Expr) -> None:
+        """Uses and level of every expression below."""
+        stack = [expr]
+        while stack:
+            e = stack.pop()
+            self.uses[id(e)] = self.uses.get(id(e), 0) + 1
+            if self.uses[id(e)] == 1:
+                stack.extend(a for a in e.args if isinstance(a, Expr))
+
+    def _level(self, e: Expr) -> int:
+        known = self.level_of.get(id(e))
+        if known is None:
+            if e.op == "var":
+                known = self.depth.get(e.args[0], 0)
+                if e.args[0] == "block" and self.axis is not None:
+                    known = 1
+            else:
+                known = max((self._level(a) for a in e.args if isinstance(a, Expr)), default=0)
+            self.level_of[id(e)] = known
+        return known
+
+    def _place(self, expr: Expr, level: int) -> Expr:
+        """`expr` as it is to be written at `level`: names for what is shared or belongs further out."""
+        if expr.op in LEAVES:
+            return expr
+        known = self.placed.get(id(expr))
+        if known is not None:
+            return known
+        own = self._level(expr)
+        args = tuple(self._place(a, own) if isinstance(a, Expr) else a for a in expr.args)
+        placed: Any = Expr(expr.op, args, expr.dtype)
+        trivial = expr.op == "load" and own == 0 and self.uses.get(id(expr), 0) <= 1
+        if self.uses.get(id(expr), 0) > 1 or (own < level and not trivial):
+            name = f"{'t' if own else 'c'}{self.lowering.fresh()}"
+            self.levels[own].append(Let(name, placed))
+            placed = var(name, expr.dtype)
+        self.placed[id(expr)] = placed
+        return placed
+
+
+def _tag_of(lowering: _Lowering, number: int) -> str:
+    from jitad.compile.loops import tag
+
+    return tag(lowering.tape.nodes[number].aval.dtype)
+
+
+def _integer_extreme(dtype: str, identity: float) -> int:
+    import numpy as np
+
+    info = np.iinfo(f"{'u' if dtype[0] == 'u' else ''}int{8 * int(dtype[1])}")
+    return int(info.min if identity < 0 else info.max)

@@ -1,0 +1,61 @@
+"""Last rewrites before fusion: outputs of their own, operands of routines in memory, BLAS for large products."""
+from __future__ import annotations
+
+import numpy as np
+
+from jitad.primitives.core import Primitive
+from jitad.primitives.reduce import parse
+from jitad.tape import Aval, Builder, Node, Tape, Value
+
+copy = Primitive("copy", kind="elementwise", evaluate=lambda x, slot: np.array(x), infer=lambda x, slot: x,
+                 scalar=lambda x, slot: x, info={"resolve": lambda key: (np.dtype(key),)})
+"""The same value in a place of its own; `slot` keeps two copies of one value apart."""
+
+gemm = Primitive("gemm", kind="call", evaluate=lambda a, b, spec: np.einsum(spec, a, b, optimize=True),
+                 infer=lambda a, b, spec: Aval(tuple(dict(zip(
+                     "".join(parse(spec)[:2]), a.shape + b.shape, strict=True))[c] for c in parse(spec)[2]), a.dtype))
+"""A matrix product that BLAS does."""
+
+BLAS_WORK = 32 * 32 * 32      # multiplications from which a call of BLAS pays
+BLAS_SIDE = 12                # and the shortest side it needs
+
+
+def prepare(tape: Tape, contiguous: tuple[bool, ...]) -> Tape:
+    """`contiguous` says of each input whether it lies in memory in C order."""
+    builder = Builder()
+    in_memory = {number: flat for number, flat in zip(tape.inputs, contiguous, strict=True)}
+    values: dict[int, Value] = {}
+    for number, name in zip(tape.inputs, tape.names, strict=True):
+        values[number] = builder.input(tape.nodes[number].aval, name)
+    for number, node in enumerate(tape.nodes):
+        if number not in values:
+            operands = [values[i] for i in node.inputs]
+            values[number] = _rebuilt(builder, node, operands, [in_memory.get(i, True) for i in node.inputs])
+    outputs: list[Value] = []
+    for place, o in enumerate(tape.outputs):
+        value = values[o]
+        fresh = value.node.prim.kind not in ("input", "const") and value.number not in [v.number for v in outputs]
+        outputs.append(value if fresh else _copied(value, place))
+    return builder.finish(outputs)
+
+
+def _rebuilt(builder: Builder, node: Node, operands: list[Value], contiguous: list[bool]) -> Value:
+    if node.prim.kind == "const":
+        return builder.const(node.params["value"].value, node.aval.weak)
+    prim = gemm if node.prim.kind == "contract" and _for_blas(node, operands) else node.prim
+    if prim.kind == "call":
+        operands = [v if c else _copied(v, -1) for v, c in zip(operands, contiguous, strict=True)]
+    return builder.value(builder.apply(prim, [v.number for v in operands], node.params, node.where))
+
+
+def _copied(value: Value, slot: int) -> Value:
+    return value.builder.value(value.builder.apply(copy, [value.number], {"slot": slot}, value.node.where))
+
+
+def _for_blas(node: Node, operands: list[Value]) -> bool:
+    left, right, out = parse(node.params["spec"])
+    if (len(left), len(right), len(out)) != (2, 2, 2) or node.aval.dtype.name != "float64":
+        return False
+    sizes = dict(zip(left + right, operands[0].shape + operands[1].shape, strict=True))
+    sides = list(sizes.values())
+    return len(sizes) == 3 and min(sides) >= BLAS_SIDE and sides[0] * sides[1] * sides[2] >= BLAS_WORK

@@ -1,0 +1,104 @@
+"""Pull an element of a value out of the tape as one scalar expression.
+
+Elementwise nodes, views, gathers and triangles are virtual: their element at an
+index is an expression of elements of their inputs. The pull stops at inputs,
+constants and materialised nodes, which are read through `read`.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from jitad.compile.index import Affine, Index, Indices, as_expr, flattened, through, unflattened
+from jitad.compile.loops import tag
+from jitad.compile.scalar import Expr, call, cast, const, select
+from jitad.primitives.reduce import parse
+from jitad.tape import Node, Tape
+
+Read = Callable[[int, Indices], Expr]
+NARROW = frozenset({"i1", "i2", "i4", "u1", "u2", "u4"})
+
+
+class Pull:
+    """Expressions for one set of loops: the same element of a node is the same `Expr`."""
+
+    def __init__(self, tape: Tape, materialised: set[int], read: Read,
+                 checked: Callable[[int, int], None] | None = None):
+        self.tape, self.materialised, self.read = tape, materialised, read
+        self.checked = checked          # told of each computed index and the length it must respect
+        self.memo: dict[tuple[int, Indices], Expr] = {}
+
+    def element(self, number: int, at: Indices) -> Expr:
+        """The element of node `number` at the indices `at`."""
+        key = (number, at)
+        known = self.memo.get(key)
+        if known is None:
+            if number in self.materialised:
+                known = self.read(number, at)
+            else:
+                known = self.body(number, at)
+            self.memo[key] = known
+        return known
+
+    def body(self, number: int, at: Indices) -> Expr:
+        """The same, computed also when the node itself is materialised."""
+        node = self.tape.nodes[number]
+        kind = node.prim.kind
+        if kind == "elementwise":
+            return self._elementwise(node, at)
+        if kind == "view":
+            return self.element(node.inputs[0], through(node.params["index"], at))
+        if kind == "gather":
+            return self.element(node.inputs[0], self.gathered(node, at))
+        if kind == "reshape":
+            source = self.tape.nodes[node.inputs[0]].aval.shape
+            return self.element(node.inputs[0], unflattened(flattened(at, node.aval.shape), source))
+        if kind == "triangle":
+            row, column = as_expr(at[-2]), as_expr(at[-1])
+            inside = column <= row + node.params["k"] if node.prim.name == "tril" else column >= row + node.params["k"]
+            return select(inside, self.element(node.inputs[0], at), 0)
+        if kind in ("input", "const"):
+            return self.read(number, at)
+        raise AssertionError(f"{node.prim.name} is not computed element by element")
+
+    def _elementwise(self, node: Node, at: Indices) -> Expr:
+        dtype = tag(node.aval.dtype)
+        operands = [self.element(i, at) for i in node.inputs]
+        if node.prim.name == "cast":
+            x = operands[0]
+            return x.ne(0) if dtype == "b1" and x.dtype != "b1" else cast(x, dtype)
+        if dtype in NARROW:
+            operands = [x if x.dtype == "b1" else cast(x, "i8") for x in operands]
+        assert node.prim.scalar is not None
+        result = node.prim.scalar(*operands, **node.params)
+        return cast(result, dtype) if result.dtype != dtype else result
+
+    def gathered(self, node: Node, at: Indices) -> Indices:
+        """The source's indices of a gather (or the target's of a scatter) at `at`."""
+        arrays = node.inputs[1:]
+        leading = self.tape.nodes[arrays[0]].aval.ndim
+        shape = node.params.get("shape") or self.tape.nodes[node.inputs[0]].aval.shape
+        chosen = {axis: self._wrapped(i, at[:leading], shape[axis])
+                  for axis, i in zip(node.params["axes"], arrays, strict=True)}
+        rest = iter(at[leading:])
+        return tuple(chosen[d] if d in chosen else next(rest) for d in range(len(shape)))
+
+    def _wrapped(self, number: int, at: Indices, length: int) -> Index:
+        """An index with NumPy's meaning of negative numbers."""
+        value = self.element(number, at)
+        if value.op == "const":
+            return Affine(int(value.args[0]) % max(length, 1))
+        if self.checked is not None:
+            self.checked(number, length)
+        node = self.tape.nodes[number]
+        if node.prim.kind == "const" and (node.params["value"].value >= 0).all():
+            return cast(value, "i8")
+        value = cast(value, "i8")
+        return select(value < 0, value + length, value)
+
+    def product(self, node: Node, at: dict[str, Index]) -> Expr:
+        """The product under a contraction, each letter at its index."""
+        left, right, _ = parse(node.params["spec"])
+        a = self.element(node.inputs[0], tuple(at[c] for c in left))
+        b = self.element(node.inputs[1], tuple(at[c] for c in right))
+        return call("mul", a, b) if a.dtype != "b1" else call("and", a, b)
+

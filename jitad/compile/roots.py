@@ -1,0 +1,203 @@
+"""Roots: the pieces of work of a kernel, each a loop nest with one effect.
+
+A node that must exist in memory (or, if 0-d, as a scalar variable) is
+*materialised*; one or several roots make its value. Everything else on the tape
+is virtual and pulled into the roots that need it.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from jitad.compile.index import Affine, Indices, through, variable, weighted
+from jitad.compile.pull import Pull
+from jitad.compile.scalar import Expr
+from jitad.primitives.reduce import parse
+from jitad.tape import Node, Tape
+
+OPS = {"reduce_sum": "add", "contract": "add", "reduce_max": "max", "reduce_min": "min", "reduce_any": "or",
+       "reduce_all": "and"}
+ACCUMULATES = frozenset({"reduce", "contract", "spread", "scatter"})
+Check = tuple[str, int, int]           # ("check", index node, length): a computed index is within bounds
+
+
+@dataclass(eq=False)
+class Root:
+    """One loop nest: for every point of the domain, `value` is put at `target` of the node by `op`.
+
+    `extents` are the domain's lengths; `reduced` its dimensions that the target does
+    not have. `value(pull, at)` and `target(pull, at)` take one index for each
+    dimension of the domain.
+    """
+
+    node: int | Check
+    op: str                                     # store, add, max, min, and, or, running, call
+    extents: tuple[int, ...]
+    value: Callable[[Pull, Indices], Expr]
+    target: Callable[[Pull, Indices], Indices]
+    kind: str = "map"                           # map, reduce, update, running, check, call
+    reads: list[tuple[Any, Indices]] = field(default_factory=list)
+    evaluated: list[tuple[int, Indices]] = field(default_factory=list)
+    order: tuple[int, ...] = ()                 # loops, outermost first: dimensions of the domain
+    axis: int | None = None                     # the dimension that the group walks
+    group: int = -1
+    level: int = 0
+    separate: bool = False                      # wants loops of its own (would keep others from vectorising)
+
+    @property
+    def looped(self) -> tuple[int, ...]:
+        return tuple(d for d, n in enumerate(self.extents) if n != 1)
+
+    def at(self, names: dict[int, str]) -> Indices:
+        return tuple(variable(names[d]) if d in names else Affine(0) for d in range(len(self.extents)))
+
+    @property
+    def phase(self) -> tuple[Any, ...]:
+        place = self.order.index(self.axis) if self.axis is not None else None
+        return (self.level, tuple(self.extents[d] for d in self.order), place, self.separate or None)
+
+
+def map_root(number: int, node: Node) -> Root:
+    return Root(number, "store", node.aval.shape, lambda pull, at: pull.body(number, at), lambda pull, at: at)
+
+
+def _base_root(target: int, number: int, node: Node) -> Root:
+    return Root(target, "add", node.aval.shape, lambda pull, at: pull.element(number, at), lambda pull, at: at,
+                kind="update")
+
+
+def _reduce_root(target: int, node: Node, shape: tuple[int, ...]) -> Root:
+    operand, axes = node.inputs[0], node.params["axes"]
+    return Root(target, OPS[node.prim.name], shape, lambda pull, at: pull.element(operand, at),
+                lambda pull, at: tuple(i for d, i in enumerate(at) if d not in axes), kind="reduce")
+
+
+def _contract_root(target: int, node: Node, tape: Tape) -> Root:
+    left, right, out = parse(node.params["spec"])
+    letters = "".join(dict.fromkeys(left + right))
+    sizes = dict(zip(left + right, tape.nodes[node.inputs[0]].aval.shape + tape.nodes[node.inputs[1]].aval.shape,
+                     strict=True))
+    place = {c: d for d, c in enumerate(letters)}
+    return Root(target, "add", tuple(sizes[c] for c in letters),
+                lambda pull, at: pull.product(node, dict(zip(letters, at, strict=True))),
+                lambda pull, at: tuple(at[place[c]] for c in out), kind="reduce")
+
+
+def _update_root(target: int, node: Node, tape: Tape) -> Root:
+    operand = node.inputs[0]
+    shape = tape.nodes[operand].aval.shape
+    if node.prim.kind == "spread":
+        return Root(target, "add", shape, lambda pull, at: pull.element(operand, at),
+                    lambda pull, at: through(node.params["index"], at), kind="update")
+    return Root(target, "add", shape, lambda pull, at: pull.element(operand, at),
+                lambda pull, at: pull.gathered(node, at), kind="update")
+
+
+def _part_roots(number: int, node: Node, tape: Tape) -> Iterable[Root]:
+    axis, start = node.params["axis"], 0
+    for part in node.inputs:
+        shape = tape.nodes[part].aval.shape
+
+        def target(pull: Pull, at: Indices, start: int = start) -> Indices:
+            return tuple(weighted(start, [(1, i)]) if d == axis else i for d, i in enumerate(at))
+        yield Root(number, "store", shape, lambda pull, at, part=part: pull.element(part, at), target, kind="update")
+        start += shape[axis]
+
+
+def _running_root(number: int, node: Node) -> Root:
+    axis, reverse, shape = node.params["axis"], node.params["reverse"], node.aval.shape
+
+    def turned(at: Indices) -> Indices:
+        return tuple(weighted(shape[d] - 1, [(-1, i)]) if d == axis and reverse else i for d, i in enumerate(at))
+    operand = node.inputs[0]
+    return Root(number, "running", shape, lambda pull, at: pull.element(operand, turned(at)),
+                lambda pull, at: turned(at), kind="running")
+
+
+def _check_root(check: Check, tape: Tape) -> Root:
+    _, index, length = check
+
+    def value(pull: Pull, at: Indices) -> Expr:
+        e = pull.element(index, at)
+        return (e >= -length) & (e < length)
+    return Root(check, "and", tape.nodes[index].aval.shape, value, lambda pull, at: (), kind="check")
+
+
+def addends(tape: Tape, number: int) -> list[int]:
+    """The leaves of the tree of additions at `number` whose inner nodes nobody else reads."""
+    leaves: list[int] = []
+    stack = [number]
+    while stack:
+        top = stack.pop()
+        node = tape.nodes[top]
+        if node.prim.name == "add" and (top == number or _private(tape, top)):
+            stack.extend(reversed(node.inputs))
+        else:
+            leaves.append(top)
+    return leaves
+
+
+def _private(tape: Tape, number: int) -> bool:
+    return len(tape.uses[number]) == 1 and number not in tape.outputs
+
+
+def sums(tape: Tape) -> dict[int, list[int]]:
+    """The additions that are made by adding into one array, with their addends: those of arrays
+    with an addend that spreads, scatters or accumulates and that nobody else reads."""
+    result: dict[int, list[int]] = {}
+    inner: set[int] = set()
+    for number in range(len(tape.nodes) - 1, -1, -1):
+        node = tape.nodes[number]
+        if node.prim.name != "add" or node.aval.ndim == 0 or number in inner:
+            continue
+        leaves = addends(tape, number)
+        accumulating = [i for i in leaves if tape.nodes[i].prim.kind in ("spread", "scatter") and _private(tape, i)]
+        if not accumulating or len(set(leaves)) < len(leaves):
+            continue
+        result[number] = leaves
+        stack = list(node.inputs)
+        while stack:
+            i = stack.pop()
+            if i not in leaves:
+                inner.add(i)
+                stack.extend(tape.nodes[i].inputs)
+    return result
+
+
+def roots_of(tape: Tape, number: int, leaves: list[int] | None) -> list[Root]:
+    """The roots that make node `number`; `leaves` if it is one of `sums`."""
+    node = tape.nodes[number]
+    kind = node.prim.kind
+    if leaves is not None:
+        return [_addend_root(tape, number, i) for i in leaves]
+    if kind == "reduce":
+        return [_reduce_root(number, node, tape.nodes[node.inputs[0]].aval.shape)]
+    if kind == "contract":
+        return [_contract_root(number, node, tape)]
+    if kind in ("spread", "scatter"):
+        return [_update_root(number, node, tape)]
+    if kind == "concatenate":
+        return list(_part_roots(number, node, tape))
+    if kind == "cumulative":
+        return [_running_root(number, node)]
+    if kind == "call":
+        return [Root(number, "call", (), _nothing, _nothing, kind="call",
+                     reads=[(i, ()) for i in node.inputs])]
+    return [map_root(number, node)]
+
+
+def _nothing(pull: Pull, at: Indices) -> Any:
+    raise AssertionError("a call has no element")
+
+
+def _addend_root(tape: Tape, target: int, number: int) -> Root:
+    node = tape.nodes[number]
+    if _private(tape, number):
+        if node.prim.kind in ("spread", "scatter"):
+            return _update_root(target, node, tape)
+        if node.prim.kind == "contract":
+            return _contract_root(target, node, tape)
+        if node.prim.name == "reduce_sum":
+            return _reduce_root(target, node, tape.nodes[node.inputs[0]].aval.shape)
+    return _base_root(target, number, node)

@@ -1,0 +1,169 @@
+"""Scalar expressions as LLVM IR.
+
+`build` walks an `Expr` graph without recursion and builds each object once. A math
+function with an expansion becomes an internal function of the module, expanded once and
+marked `alwaysinline`, so that loops around the call vectorise; any other name is
+a function of libm, declared and called.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from llvmlite import ir
+
+from .scalar import COMPARISONS, Expr, call, var
+from .vectormath import EXPANSIONS
+
+DOUBLE, FLOAT, INT64, BOOL = ir.DoubleType(), ir.FloatType(), ir.IntType(64), ir.IntType(1)
+TYPES = {"f8": DOUBLE, "f4": FLOAT, "i8": INT64, "b1": BOOL}
+CONTRACT = ("contract",)
+FLOAT_OPS = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
+INT_OPS = {"add": "add", "sub": "sub", "mul": "mul", "div": "sdiv"}
+BIT_OPS = {"and": "and_", "or": "or_", "xor": "xor", "shl": "shl", "ashr": "ashr", "lshr": "lshr"}
+INTRINSICS = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "rint",
+              "abs": "fabs", "copysign": "copysign"}
+SYMBOLS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+LIBM_NAMES = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2", "arcsinh": "asinh",
+              "arccosh": "acosh", "arctanh": "atanh", "power": "pow"}
+LEAVES = frozenset({"const", "var"})
+Expansions = Mapping[str, Callable[..., Expr]]
+Loader = Callable[[ir.IRBuilder, Expr, list[Any]], Any]
+
+
+def build(builder: ir.IRBuilder, expr: Expr, variables: Mapping[str, Any], expand: Expansions = EXPANSIONS,
+          memo: dict[Expr, Any] | None = None, load: Loader | None = None) -> Any:
+    """The value of `expr` at the builder's position.
+
+    `memo` may be shared by calls whose code dominates one another's. `load` builds
+    the `load` operation from the expression and the values of its indices.
+    """
+    memo = {} if memo is None else memo
+    stack = [expr]
+    while stack:
+        node = stack[-1]
+        if node in memo:
+            stack.pop()
+            continue
+        operands = () if node.op in LEAVES else [a for a in node.args if isinstance(a, Expr)]
+        missing = [a for a in operands if a not in memo]
+        if missing:
+            stack.extend(reversed(missing))
+            continue
+        stack.pop()
+        if node.op == "var":
+            memo[node] = variables[node.args[0]]
+        elif node.op == "load" and load is not None:
+            memo[node] = load(builder, node, [memo[a] for a in operands])
+        else:
+            memo[node] = operation(builder, node, [memo[a] for a in operands], expand)
+    return memo[expr]
+
+
+def operation(builder: ir.IRBuilder, node: Expr, values: list[Any], expand: Expansions) -> Any:
+    """One operation on built operands."""
+    op, dtype = node.op, node.dtype
+    if op == "const":
+        return constant(node)
+    if op == "cast":
+        return conversion(builder, values[0], node.args[0].dtype, dtype)
+    if op == "select":
+        return builder.select(*values)
+    if op in ("bits", "unbits"):
+        return builder.bitcast(values[0], TYPES[dtype])
+    if op in COMPARISONS:
+        return comparison(builder, op, *values)
+    if op in BIT_OPS:
+        return getattr(builder, BIT_OPS[op])(*values)
+    if op == "not":
+        return builder.not_(values[0])
+    if dtype in ("f8", "f4"):
+        if op in FLOAT_OPS:
+            return getattr(builder, FLOAT_OPS[op])(*values, flags=CONTRACT)
+        if op == "neg":
+            return builder.fneg(values[0])
+        if op in INTRINSICS:
+            kind = TYPES[dtype]
+            signature = ir.FunctionType(kind, [kind] * len(values))
+            return builder.call(builder.module.declare_intrinsic(f"llvm.{INTRINSICS[op]}", [kind], signature), values)
+        return math_call(builder, node, values, expand)
+    if op in INT_OPS:
+        return getattr(builder, INT_OPS[op])(*values)
+    if op == "neg":
+        return builder.neg(values[0])
+    if op == "abs":
+        return builder.select(builder.icmp_signed("<", values[0], INT64(0)), builder.neg(values[0]), values[0])
+    raise NotImplementedError(f"no LLVM code for the operation {op!r} of dtype {dtype}")
+
+
+def constant(node: Expr) -> ir.Constant:
+    """A literal; int64 literals may be written unsigned."""
+    value, dtype = node.args[0], node.dtype
+    if dtype == "f8" or dtype == "f4":
+        return ir.Constant(TYPES[dtype], float(value))
+    if dtype == "b1":
+        return ir.Constant(BOOL, int(bool(value)))
+    return ir.Constant(INT64, (int(value) + 2**63) % 2**64 - 2**63)
+
+
+def comparison(builder: ir.IRBuilder, op: str, a: Any, b: Any) -> Any:
+    """Ordered comparisons of floats, except that NaN is unequal to all."""
+    symbol = SYMBOLS[op]
+    if a.type == BOOL:
+        return builder.icmp_unsigned(symbol, a, b)
+    if a.type == INT64:
+        return builder.icmp_signed(symbol, a, b)
+    return (builder.fcmp_unordered if op == "ne" else builder.fcmp_ordered)(symbol, a, b)
+
+
+def conversion(builder: ir.IRBuilder, value: Any, source: str, target: str) -> Any:
+    """A C conversion between dtypes."""
+    kind = TYPES[target]
+    if source == target:
+        return value
+    if target == "b1":
+        zero = ir.Constant(value.type, 0)
+        return builder.icmp_signed("!=", value, zero) if source == "i8" else builder.fcmp_unordered("!=", value, zero)
+    if target == "i8":
+        return builder.zext(value, kind) if source == "b1" else builder.fptosi(value, kind)
+    if source == "b1":
+        return builder.uitofp(value, kind)
+    if source == "i8":
+        return builder.sitofp(value, kind)
+    return builder.fpext(value, kind) if target == "f8" else builder.fptrunc(value, kind)
+
+
+def math_call(builder: ir.IRBuilder, node: Expr, values: list[Any], expand: Expansions) -> Any:
+    """A call of a math function in float64, whatever the dtype of the node."""
+    values = [conversion(builder, v, a.dtype, "f8") for v, a in zip(values, node.args, strict=True)]
+    if node.op in expand:
+        function = expanded_function(builder.module, node.op, len(values), expand)
+    else:
+        function = declared(builder.module, LIBM_NAMES.get(node.op, node.op), len(values))
+    return conversion(builder, builder.call(function, values), "f8", node.dtype)
+
+
+def declared(module: ir.Module, name: str, arity: int) -> ir.Function:
+    """The external function `double name(double, ...)`."""
+    return module.globals.get(name) or ir.Function(module, ir.FunctionType(DOUBLE, [DOUBLE] * arity), name)
+
+
+def expanded_function(module: ir.Module, op: str, arity: int, expand: Expansions) -> ir.Function:
+    """The expansion of `op` as a function that the optimiser inlines everywhere; one per module."""
+    name = f"jitad.{op}"
+    if name in module.globals:
+        return module.globals[name]
+    function = ir.Function(module, ir.FunctionType(DOUBLE, [DOUBLE] * arity), name)
+    function.linkage = "internal"
+    function.attributes.add("alwaysinline")
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    names = [f"x{i}" for i in range(arity)]
+    arguments = dict(zip(names, function.args, strict=True))
+    builder.ret(build(builder, expand[op](*(var(n, "f8") for n in names)), arguments, expand))
+    return function
+
+
+def call_by_name(builder: ir.IRBuilder, op: str, values: list[Any]) -> Any:
+    """`op` of float64 values."""
+    names = [f"x{i}" for i in range(len(values))]
+    return build(builder, call(op, *(var(n, "f8") for n in names)), dict(zip(names, values, strict=True)))

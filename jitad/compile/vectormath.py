@@ -1,0 +1,21 @@
+"""The table of math functions written in machine operations.
+
+`EXPANSIONS[name]` takes float64 `Expr`s and returns one. The functions and their errors
+are described where they are defined.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from . import vectormath_explog as explog
+from . import vectormath_special as special
+from .scalar import Expr
+
+EXPANSIONS: dict[str, Callable[..., Expr]] = {
+    name: getattr(family, name)
+    for family, names in (
+        (explog, "exp exp2 expm1 log log2 log10 log1p tanh sinh cosh expit log_expit softplus logaddexp"),
+        (special, "erf erfc ndtr log_ndtr lgamma digamma"),
+    )
+    for name in names.split()
+}

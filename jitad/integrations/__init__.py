@@ -1,0 +1,1 @@
+"""Bridges to samplers and optimisers: one small module each, imported only when it is asked for."""

@@ -1,0 +1,290 @@
+"""Optimisation, tape to tape: rewrites from one table, folding, common subexpressions, dead code.
+
+A tape is replayed node by node into a new builder. Equal nodes become one (the
+builder sees to it), nodes of constants are evaluated, each rewrite may answer
+with a simpler value, and what no output needs is left behind. Only rewrites
+that keep NumPy's value are here, NaN, infinities and signed zeros included.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+
+from jitad.evaluate import evaluate_node
+from jitad.primitives.core import TABLE, full, select
+from jitad.primitives.reduce import reduce_sum
+from jitad.primitives.view import Map, spread, view
+from jitad.tape import Builder, Node, Tape, Value, Where
+
+Rewrite = Callable[..., "Value | None"]
+REWRITES: dict[str, list[Rewrite]] = {}
+FOLD_LIMIT = 1 << 16      # elements: larger constants are cheaper to compute than to carry
+
+
+def optimise(tape: Tape) -> Tape:
+    """An equivalent tape with fewer and cheaper nodes."""
+    before = -1
+    while len(tape) != before:
+        before = len(tape)
+        tape = _once(tape)
+    return tape
+
+
+class _Replay(Builder):
+    """A builder whose new nodes carry the line of the node that is being replayed."""
+
+    line: Where | None = None
+
+    def where(self) -> Where | None:
+        return self.line
+
+
+def _once(tape: Tape) -> Tape:
+    builder = _Replay()
+    values: list[Value | None] = [None] * len(tape.nodes)
+    for number, name in zip(tape.inputs, tape.names, strict=True):
+        builder.line = tape.nodes[number].where
+        values[number] = builder.input(tape.nodes[number].aval, name)
+    for number, node in enumerate(tape.nodes):
+        if node.prim.kind == "input":
+            continue
+        builder.line = node.where
+        values[number] = _rebuild(builder, node, [values[i] for i in node.inputs])  # type: ignore[misc]
+    return builder.finish(values[o] for o in tape.outputs)  # type: ignore[misc]
+
+
+def _rebuild(builder: Builder, node: Node, inputs: list[Value]) -> Value:
+    if node.prim.kind == "const":
+        return builder.const(node.params["value"].value, node.aval.weak)
+    if inputs and all(v.node.prim.kind == "const" for v in inputs) and _worth_folding(node):
+        return builder.const(evaluate_node(node, [v.node.params["value"].value for v in inputs]))
+    for rewrite in [*REWRITES.get(node.prim.name, ()), *(_elementwise if node.prim.kind == "elementwise" else ())]:
+        result = rewrite(node, *inputs, **node.params)
+        if result is not None:
+            return result
+    return builder.value(builder.apply(node.prim, [v.number for v in inputs], node.params, node.where))
+
+
+def _worth_folding(node: Node) -> bool:
+    """A broadcast number stays a number: loops read it for nothing."""
+    return node.aval.size <= FOLD_LIMIT and node.prim.kind not in ("view", "call")
+
+
+def rewrites(*names: str) -> Callable[[Rewrite], Rewrite]:
+    """Register a rewrite for the primitives `names`: it gets the node, its new inputs and its params,
+    and answers with a value or None."""
+    def register(function: Rewrite) -> Rewrite:
+        for name in names:
+            REWRITES.setdefault(name, []).append(function)
+        return function
+    return register
+
+
+def number_of(value: Value) -> float | None:
+    """The number that `value` is everywhere, if it is a constant one."""
+    node = value.node
+    if node.prim.kind == "view":
+        node = value.builder.nodes[node.inputs[0]]
+    if node.prim.kind == "const" and node.aval.shape == ():
+        return node.params["value"].value.item()
+    return None
+
+
+def _like(value: Value, number: float) -> Value:
+    return full(value, number, value.shape, value.dtype)
+
+
+@rewrites("mul")
+def _mul(node: Node, a: Value, b: Value) -> Value | None:
+    for x, other in ((a, b), (b, a)):
+        number = number_of(other)
+        if number == 1:
+            return x
+        if number == -1 and x.dtype.kind == "f":
+            return -x
+        if number is not None and x.node.prim.name == "neg":
+            return x.builder.value(x.node.inputs[0]) * _like(other, -number)
+        if number is not None and x.node.prim.name == "mul":
+            combined = _scaled(x, number)
+            if combined is not None:
+                return combined
+    return None
+
+
+def _scaled(product: Value, number: float) -> Value | None:
+    """``(x * c) * number`` as one multiplication, where a factor is a power of two and rounding does not change."""
+    left, right = (product.builder.value(i) for i in product.node.inputs)
+    for x, constant in ((left, right), (right, left)):
+        c = number_of(constant)
+        if c is not None and x.dtype.kind == "f" and (_power_of_two(c) or _power_of_two(number)):
+            return x * _like(constant, c * number)
+    return None
+
+
+def _power_of_two(number: float) -> bool:
+    return number != 0 and math.isfinite(number) and abs(math.frexp(number)[0]) == 0.5 and 1e-9 < abs(number) < 1e9
+
+
+@rewrites("div")
+def _div(node: Node, a: Value, b: Value) -> Value | None:
+    number = number_of(b)
+    if number == 1:
+        return a
+    if number is not None and _power_of_two(number) and a.dtype.kind == "f":
+        return a * _like(b, 1 / number)
+    return None
+
+
+@rewrites("add")
+def _add(node: Node, a: Value, b: Value) -> Value | None:
+    if b.node.prim.name == "neg" and a.dtype.kind == "f":
+        return a - b.builder.value(b.node.inputs[0])
+    if a.node.prim.name == "neg" and a.dtype.kind == "f":
+        return b - a.builder.value(a.node.inputs[0])
+    return None
+
+
+@rewrites("sub")
+def _sub(node: Node, a: Value, b: Value) -> Value | None:
+    if number_of(b) == 0 and a.dtype.kind == "f" and not math.copysign(1, number_of(b) or 0.0) < 0:
+        return a
+    if b.node.prim.name == "neg" and a.dtype.kind == "f":
+        return a + b.builder.value(b.node.inputs[0])
+    return None
+
+
+@rewrites("neg", "logical_not")
+def _twice(node: Node, a: Value) -> Value | None:
+    return a.builder.value(a.node.inputs[0]) if a.node.prim is node.prim and a.dtype == node.aval.dtype else None
+
+
+@rewrites("pow", "float_power")
+def _pow(node: Node, a: Value, b: Value) -> Value | None:
+    exponent = number_of(b)
+    if exponent is None or node.aval.dtype.kind != "f":
+        return None
+    if exponent == 0:
+        return _like(a, 1)
+    if exponent == 0.5:
+        return TABLE["sqrt"](a)
+    if exponent in (1, 2, 3, 4):
+        squared = TABLE["square"](a)
+        return {1: lambda: a, 2: lambda: squared, 3: lambda: squared * a, 4: lambda: TABLE["square"](squared)}[
+            int(exponent)]()
+    if exponent in (-1, -2):
+        return TABLE["reciprocal"](a if exponent == -1 else TABLE["square"](a))
+    return None
+
+
+@rewrites("select")
+def _select(node: Node, c: Value, a: Value, b: Value) -> Value | None:
+    if a.number == b.number:
+        return a
+    decided = number_of(c)
+    if decided is not None:
+        return a if decided else b
+    if c.node.prim.name == "logical_not":
+        return select(c.builder.value(c.node.inputs[0]), b, a)
+    return None
+
+
+@rewrites("cast")
+def _cast(node: Node, x: Value, dtype: str) -> Value | None:
+    number = number_of(x)
+    if number is not None and x.node.prim.kind == "view":
+        return full(x, number, x.shape, dtype)
+    return None
+
+
+@rewrites("view")
+def _view(node: Node, x: Value, shape: Any, index: Map) -> Value | None:
+    result = view(x, shape, index)
+    return result if result.node.prim.kind != "view" or result.node.inputs != (x.number,) else None
+
+
+@rewrites("spread")
+def _spread(node: Node, x: Value, shape: Any, index: Map) -> Value | None:
+    result = spread(x, shape, index)
+    return result if result.node.prim.kind != "spread" or result.node.inputs != (x.number,) else None
+
+
+@rewrites("reduce_sum")
+def _reduce_sum(node: Node, x: Value, axes: tuple[int, ...]) -> Value | None:
+    """A sum along a broadcast dimension is a product; a sum of sums is one sum."""
+    if x.node.prim.kind == "reduce" and x.node.prim is node.prim:
+        inner = set(x.node.params["axes"])
+        source = x.builder.value(x.node.inputs[0])
+        left = [d for d in range(source.ndim) if d not in inner]
+        return reduce_sum(source, tuple(sorted(inner | {left[a] for a in axes})))
+    if x.node.prim.kind != "view" or x.dtype.kind != "f":
+        return None
+    used = {d for _, terms in x.node.params["index"] for d, _ in terms}
+    repeated = [a for a in axes if a not in used]
+    if not repeated:
+        return None
+    count = math.prod(x.shape[a] for a in repeated)
+    index = x.node.params["index"]
+    left = [d for d in range(x.ndim) if d not in repeated]
+    place = {d: i for i, d in enumerate(left)}
+    source = x.builder.value(x.node.inputs[0])
+    rest = view(source, tuple(x.shape[d] for d in left),
+                tuple((o, tuple((place[d], s) for d, s in terms)) for o, terms in index))
+    return reduce_sum(rest, tuple(place[a] for a in axes if a not in repeated)) * float(count)
+
+
+def _small_first(node: Node, *inputs: Value, **params: Any) -> Value | None:
+    """An operation on equal views of smaller values is the view of the operation."""
+    views = [v for v in inputs if number_of(v) is None]
+    if not views or any(v.node.prim.kind != "view" for v in views):
+        return None
+    index, builder = views[0].node.params["index"], views[0].builder
+    sources = [builder.value(v.node.inputs[0]) for v in views]
+    shape = sources[0].shape
+    if any(v.node.params["index"] != index for v in views) or any(s.shape != shape for s in sources):
+        return None
+    if math.prod(shape) >= node.aval.size:
+        return None
+    small = [_shrunk(v, shape) for v in inputs]
+    return view(node.prim(*small, **params), node.aval.shape, index)
+
+
+def _shrunk(value: Value, shape: tuple[int, ...]) -> Value:
+    number = number_of(value)
+    return value.builder.value(value.node.inputs[0]) if number is None else full(value, number, shape, value.dtype)
+
+
+_elementwise: list[Rewrite] = [_small_first]
+
+
+@rewrites("contract")
+def _contract(node: Node, a: Value, b: Value, spec: str) -> Value | None:
+    """Transposes go into the letters."""
+    left, rest = spec.split(",")
+    right, out = rest.split("->")
+    for place, (x, letters) in enumerate(((a, left), (b, right))):
+        order = _permutation(x)
+        if order is None:
+            continue
+        source = x.builder.value(x.node.inputs[0])
+        renamed = "".join(letters[order[d]] for d in range(source.ndim))
+        args = (source, b, f"{renamed},{right}->{out}") if place == 0 else (a, source, f"{left},{renamed}->{out}")
+        return node.prim(args[0], args[1], spec=args[2])
+    return None
+
+
+def _permutation(x: Value) -> list[int] | None:
+    """For a transposing view: the result's dimension in which each of the source's is found."""
+    if x.node.prim.kind != "view":
+        return None
+    index = x.node.params["index"]
+    if len(index) != x.ndim or any(o or len(t) != 1 or t[0][1] != 1 for o, t in index):
+        return None
+    order = [t[0][0] for _, t in index]
+    source = x.builder.nodes[x.node.inputs[0]].aval.shape
+    if sorted(order) != list(range(x.ndim)) or any(x.shape[d] != n for d, n in zip(order, source, strict=True)):
+        return None
+    return order
+
+

@@ -1,0 +1,145 @@
+"""How NumPy's functions find their rules: the tables, and the errors of a recording.
+
+`FUNCTIONS` maps a NumPy function object to its expression in primitives, filled by
+`@implements`. Nothing here knows the functions themselves.
+"""
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from jitad.errors import ConcretizationError, MutationError, UnsupportedOperationError
+from jitad.primitives.core import lift
+from jitad.tape import Builder, Value
+
+FUNCTIONS: dict[Any, Callable[..., Any]] = {}
+_SIGNATURES: dict[Any, inspect.Signature] = {}
+
+ADVICE = "write it with functions that have a rule, or compute it outside the function and pass the result in"
+
+
+def implements(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Enter the decorated function as the rule of NumPy's `functions`."""
+    def enter(impl: Callable[..., Any]) -> Callable[..., Any]:
+        for function in functions:
+            FUNCTIONS[function] = impl
+            _SIGNATURES[function] = inspect.signature(impl)
+        return impl
+    return enter
+
+
+def name_of(function: Any) -> str:
+    """``numpy.linalg.norm``, ``scipy.special.jv``, as the user writes it."""
+    if isinstance(function, np.ufunc):
+        home = "numpy" if getattr(np, function.__name__, None) is function else "scipy.special"
+        return f"{home}.{function.__name__}"
+    return f"{getattr(function, '__module__', None) or 'numpy'}.{function.__name__}"
+
+
+def builder_in(*things: Any) -> Builder | None:
+    """The builder of the first traced value in `things`, also inside lists, tuples and dicts."""
+    for thing in things:
+        if isinstance(thing, Value):
+            return thing.builder
+        if isinstance(thing, (list, tuple)):
+            found = builder_in(*thing)
+        elif isinstance(thing, dict):
+            found = builder_in(*thing.values())
+        else:
+            continue
+        if found is not None:
+            return found
+    return None
+
+
+def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """`function` of NumPy on traced values, through its rule."""
+    from jitad.trace import numpy_functions  # noqa: F401  (fills the table)
+
+    builder = builder_in(args, kwargs)
+    if function not in FUNCTIONS:
+        raise refused(builder, name_of(function))
+    try:
+        bound = _SIGNATURES[function].bind(*args, **kwargs)
+    except TypeError as error:
+        raise refused(builder, f"{name_of(function)} called this way ({error})") from None
+    if bound.arguments.get("out") is not None:
+        raise refused(builder, f"{name_of(function)} with out=", "use the returned array instead")
+    with user_line(builder):
+        return FUNCTIONS[function](*args, **kwargs)
+
+
+@contextmanager
+def user_line(builder: Builder | None) -> Iterator[None]:
+    """Give errors that pass through the user's line as a note."""
+    try:
+        yield
+    except Exception as error:
+        place = place_of(builder)
+        if place and place not in str(error) and not any(place in n for n in getattr(error, "__notes__", ())):
+            error.add_note(f"while jitad recorded {place}")
+        raise
+
+
+def place_of(builder: Builder | None) -> str:
+    where = builder.where() if builder is not None else None
+    return str(where) if where else ""
+
+
+def _at(builder: Builder | None) -> str:
+    place = place_of(builder)
+    return f" at {place}" if place else ""
+
+
+def refused(source: Value | Builder | None, what: str, advice: str = ADVICE) -> UnsupportedOperationError:
+    """The error for what has no rule."""
+    builder = source.builder if isinstance(source, Value) else source
+    return UnsupportedOperationError(f"{what}{_at(builder)} has no rule yet; {advice}")
+
+
+def not_concrete(x: Value, what: str, advice: str) -> ConcretizationError:
+    """The error for code that asks a traced value for a plain one."""
+    return ConcretizationError(f"{what}{_at(x.builder)} needs the number behind a traced value ({x.aval}), which is "
+                               f"known only when the compiled function runs; {advice}")
+
+
+def not_mutable(source: Value | Builder | None, what: str, advice: str) -> MutationError:
+    """The error for code that writes into an array while it is recorded."""
+    builder = source.builder if isinstance(source, Value) else source
+    return MutationError(f"{what}{_at(builder)} would change an array in place, which is not recorded yet; {advice}")
+
+
+def lift_all(*operands: Any) -> list[Any]:
+    """`operands`, at least one of which is traced, as values of one builder."""
+    builder = builder_in(*operands)
+    assert builder is not None
+    return [as_value(builder, o) for o in operands]
+
+
+def as_value(builder: Builder, operand: Any) -> Any:
+    """`operand` on the tape, as ``np.asarray`` would make an array of it."""
+    if isinstance(operand, Value):
+        return operand
+    if isinstance(operand, (list, tuple)) and builder_in(operand) is not None:
+        return call(np.stack, [as_value(builder, o) for o in operand])
+    return lift(builder, checked(builder, operand))
+
+
+def checked(builder: Builder | None, operand: Any) -> Any:
+    """`operand` as a number or an array of a kind that can be on a tape."""
+    if type(operand) in (int, float):
+        return operand
+    array = np.asarray(operand)
+    if array.dtype.kind not in "biuf":
+        raise refused(builder, f"an operand of dtype {array.dtype}",
+                      "use real numbers (float64, float32, integers, booleans)")
+    return array
+
+
+def stand_in(shape: Sequence[int], dtype: Any = np.int8) -> np.ndarray:
+    """Zeros of `shape` without memory, for NumPy's own checks and messages."""
+    return np.broadcast_to(np.zeros((), dtype), tuple(shape))

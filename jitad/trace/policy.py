@@ -1,0 +1,127 @@
+"""Which captured things are the user's, which are a library's, and which are refused while recording."""
+from __future__ import annotations
+
+import builtins
+import datetime
+import io
+import logging
+import os
+import random
+import sys
+from collections.abc import Callable
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from jitad.errors import CaptureError
+
+__all__ = ["is_user_class", "is_user_function", "is_user_module", "refused", "substitute"]
+
+LIBRARIES = frozenset({"numpy", "scipy", "jitad", "numba", "optree", "builtins"}) | sys.stdlib_module_names
+# Packages whose objects hold their data where Python cannot see it being read.
+OPAQUE = frozenset({"pandas", "polars", "xarray", "torch", "jax", "jaxlib", "tensorflow", "h5py", "pyarrow", "sklearn"})
+
+HARMLESS: tuple[type, ...] = (logging.Logger, type(sys.stdout), io.StringIO)
+
+
+def _top(name: Any) -> str:
+    return name.partition(".")[0] if isinstance(name, str) else "__main__"
+
+
+def is_user_module(module: ModuleType) -> bool:
+    """Whether reads of this module's attributes are captures."""
+    return _top(module.__name__) not in LIBRARIES
+
+
+def is_user_function(function: FunctionType) -> bool:
+    """Whether a function is the user's, and so runs as a copy that sees traced captures."""
+    return (_top(function.__module__) not in LIBRARIES
+            or _top(function.__globals__.get("__name__")) not in LIBRARIES)
+
+
+def is_user_class(cls: type) -> bool:
+    return _top(cls.__module__) not in LIBRARIES
+
+
+def substitute(value: Any) -> Any | None:
+    """What stands for a library's callable in recorded code, or None."""
+    try:
+        from jitad.trace.scipy_functions import SUBSTITUTES
+    except ModuleNotFoundError:  # while that table is being written
+        return None
+    try:
+        return SUBSTITUTES.get(value)
+    except TypeError:  # unhashable
+        return None
+
+
+# --- impurity -------------------------------------------------------------------------------
+
+_GENERATORS = (random.Random, np.random.Generator, np.random.RandomState)
+_RANDOM = ("random", "secrets", "numpy.random")
+_CLOCKS = ("time",)
+_FILES = frozenset({builtins.open, io.open, os.open, os.urandom, os.getenv, builtins.input,
+                    np.load, np.loadtxt, np.genfromtxt, np.fromfile})
+_DYNAMIC = frozenset({builtins.eval, builtins.exec})
+
+
+def _impurity(value: Any) -> str | None:
+    """What a callable does that a recording cannot repeat, or None."""
+    if isinstance(value, type):
+        return None
+    kind = type(value)
+    owner = getattr(value, "__self__", None) if kind in (BuiltinFunctionType, MethodType) else value
+    if isinstance(owner, _GENERATORS):
+        return "draws random numbers"
+    if not callable(value) or kind not in (BuiltinFunctionType, FunctionType, MethodType):
+        return None
+    module = getattr(value, "__module__", None) or getattr(owner, "__name__", None) or ""
+    if not isinstance(module, str):
+        return None
+    if any(module == m or module.startswith(m + ".") for m in _RANDOM):
+        return "draws random numbers"
+    if module in _CLOCKS:
+        return "reads the clock"
+    if kind is not MethodType and value in _FILES:
+        return "reads what lies outside the program"
+    if kind is BuiltinFunctionType and value in _DYNAMIC:
+        return "runs code that cannot be followed"
+    return None
+
+
+def refused(value: Any, name: str, where: Callable[[], Any]) -> Any | None:
+    """A callable that raises in place of one that is impure, or None when the value is fine."""
+    if value is datetime.datetime or value is datetime.date:
+        return _refusing_date(value, where)
+    why = _impurity(value)
+    if why is None:
+        return None
+    return Refused(name, why, where)
+
+
+class Refused:
+    """Stands for something impure; any use of it raises."""
+
+    def __init__(self, name: str, why: str, where: Callable[[], Any]) -> None:
+        self.__dict__.update(_error=lambda: CaptureError(
+            f"`{name}` {why}, at {where()}: a recorded function runs once and its result would be frozen. "
+            "Call it outside and pass the value in as an argument."))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise self._error()
+
+    def __getattr__(self, name: str) -> Any:
+        raise self._error()
+
+
+def _refusing_date(cls: Any, where: Callable[[], Any]) -> type:
+    class Meta(type(cls)):  # type: ignore[misc]
+        def __instancecheck__(self, instance: Any) -> bool:
+            return isinstance(instance, cls)
+
+    def no_clock(*args: Any, **kwargs: Any) -> Any:
+        return Refused(f"{cls.__name__}.now", "reads the clock", where)()
+
+    names = [n for n in ("now", "utcnow", "today") if hasattr(cls, n)]
+    return Meta(cls.__name__, (cls,), dict.fromkeys(names, staticmethod(no_clock)))

@@ -1,0 +1,115 @@
+"""Arguments as trees: dicts, tuples, lists, named tuples and dataclasses of leaves.
+
+optree takes the containers apart; a dataclass instance, a leaf to optree, is taken apart here, field by
+field, so that no class need be registered (a registry would keep the classes of a notebook alive). None,
+strings and whatever else is not a container are leaves.
+"""
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import optree
+
+__all__ = ["TreeDef", "flatten", "leaves_of", "unflatten"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TreeDef:
+    """The structure of a tree, hashable. `spec` is optree's; `inner` maps the number of a leaf of
+    `spec` that is a dataclass instance to its class, its field names and the structure of its fields."""
+
+    spec: Any
+    inner: tuple[tuple[int, type, tuple[str, ...], TreeDef], ...] = ()
+
+
+def leaves_of(tree: Any) -> tuple[list[Any], TreeDef]:
+    """The leaves of `tree` from left to right, and its structure.
+
+    >>> leaves_of({"b": 2, "a": (1, None)})[0]
+    [1, None, 2]
+    """
+    leaves, spec = optree.tree_flatten(tree, none_is_leaf=True)
+    for leaf in leaves:
+        if hasattr(type(leaf), "__dataclass_fields__"):
+            return _with_dataclasses(leaves, spec)
+    return leaves, TreeDef(spec)
+
+
+def _with_dataclasses(leaves: list[Any], spec: Any) -> tuple[list[Any], TreeDef]:
+    flat: list[Any] = []
+    inner = []
+    for number, leaf in enumerate(leaves):
+        fields = getattr(type(leaf), "__dataclass_fields__", None)
+        if fields is None:
+            flat.append(leaf)
+            continue
+        names = _field_names(leaf)
+        below, structure = leaves_of(tuple(getattr(leaf, name) for name in names))
+        flat += below
+        inner.append((number, type(leaf), names, structure))
+    return flat, TreeDef(spec, tuple(inner))
+
+
+def _field_names(instance: Any) -> tuple[str, ...]:
+    return tuple(f.name for f in dataclasses.fields(instance))
+
+
+def flatten(tree: Any, prefix: str) -> tuple[list[Any], list[str], TreeDef]:
+    """As `leaves_of`, with the path of each leaf as the user would write it.
+
+    >>> flatten({"beta": [1.0, 2.0]}, "p")[1]
+    ["p['beta'][0]", "p['beta'][1]"]
+    """
+    leaves, structure = leaves_of(tree)
+    return leaves, _paths(tree, prefix), structure
+
+
+def _paths(tree: Any, prefix: str) -> list[str]:
+    accessors, leaves, _ = optree.tree_flatten_with_accessor(tree, none_is_leaf=True)
+    paths: list[str] = []
+    for accessor, leaf in zip(accessors, leaves, strict=True):
+        path = accessor.codify(prefix)
+        if hasattr(type(leaf), "__dataclass_fields__"):
+            for name in _field_names(leaf):
+                paths += _paths(getattr(leaf, name), f"{path}.{name}")
+        else:
+            paths.append(path)
+    return paths
+
+
+def unflatten(structure: TreeDef, leaves: Sequence[Any]) -> Any:
+    """The tree of `structure` with these leaves. Dataclass instances are made without running their
+    ``__init__`` or ``__post_init__``, so that leaves of any type fit.
+
+    >>> leaves, structure = leaves_of({"b": 2, "a": (1, None)})
+    >>> unflatten(structure, [x and 10 * x for x in leaves])
+    {'b': 20, 'a': (10, None)}
+    """
+    if not structure.inner:
+        return optree.tree_unflatten(structure.spec, leaves)
+    classes = {number: rest for number, *rest in structure.inner}
+    rest = iter(leaves)
+    outer = []
+    for number in range(structure.spec.num_leaves):
+        if number in classes:
+            cls, names, below = classes[number]
+            values = unflatten(below, [next(rest) for _ in range(_count(below))])
+            outer.append(_rebuild(cls, names, values))
+        else:
+            outer.append(next(rest))
+    return optree.tree_unflatten(structure.spec, outer)
+
+
+def _count(structure: TreeDef) -> int:
+    """How many leaves the structure has."""
+    below = sum(_count(inner) for _, _, _, inner in structure.inner)
+    return structure.spec.num_leaves - len(structure.inner) + below
+
+
+def _rebuild(cls: type, names: Sequence[str], values: Sequence[Any]) -> Any:
+    instance = object.__new__(cls)
+    for name, value in zip(names, values, strict=True):
+        object.__setattr__(instance, name, value)
+    return instance

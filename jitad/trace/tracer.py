@@ -1,0 +1,309 @@
+"""`Tracer`: what the user's code sees in place of its arrays and numbers while it is recorded."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, NoReturn
+
+import numpy as np
+
+from jitad.primitives.core import cast
+from jitad.tape import Aval, Builder, Value
+from jitad.trace import ufuncs
+from jitad.trace.dispatch import call, not_concrete, not_mutable, refused, user_line
+from jitad.trace.viewing import through_view
+
+_SCALARS = (int, float, complex, np.generic)
+
+
+def _operable(other: Any) -> bool:
+    """Whether an operator takes `other` as an array or a number (else Python asks `other` itself)."""
+    if isinstance(other, (Tracer, np.ndarray, *_SCALARS, list, tuple)):
+        return True
+    return hasattr(other, "__array__") and getattr(other, "__array_priority__", 0) <= 0 and not isinstance(other, str)
+
+
+def _number(x: Any) -> Any:
+    """A Python bool counts as an int in arithmetic; weak operands are Python's."""
+    if isinstance(x, Tracer) and x.dtype.kind == "b":
+        return x._as_weak(cast(x, np.int64))
+    return int(x) if type(x) is bool else x
+
+
+def _binary(ufunc: np.ufunc, swap: bool = False, logic: bool = False) -> Callable[[Any, Any], Any]:
+    def operator(self: Tracer, other: Any) -> Any:
+        if not _operable(other):
+            return NotImplemented
+        a, b = (other, self) if swap else (self, other)
+        with user_line(self.builder):
+            if not (self.weak and _is_weak(other)):
+                return ufuncs.apply_ufunc(ufunc, a, b)
+            result = ufuncs.apply_ufunc(ufunc, a, b) if logic else ufuncs.apply_ufunc(ufunc, _number(a), _number(b))
+        return tuple(map(self._as_weak, result)) if isinstance(result, tuple) else self._as_weak(result)
+    return operator
+
+
+def _power(swap: bool = False) -> Callable[[Any, Any], Any]:
+    general = _binary(np.power, swap)
+
+    def operator(self: Tracer, other: Any, modulo: Any = None) -> Any:
+        if swap or type(other) not in (int, float) or self.dtype.kind != "f":
+            if not swap and self.weak and type(other) is int and other < 0:
+                return general(self._as_weak(cast(self, np.float64)), other)        # as Python's int
+            return general(self, other)
+        short = {2.0: np.square, 0.5: np.sqrt, 1.0: np.positive, -1.0: np.reciprocal}.get(other)
+        if short is None:
+            return general(self, other)
+        result = ufuncs.apply_ufunc(short, self)
+        return self._as_weak(result) if self.weak else result
+    return operator
+
+
+def _unary(ufunc: np.ufunc) -> Callable[[Any], Any]:
+    def operator(self: Tracer) -> Any:
+        with user_line(self.builder):
+            result = ufuncs.apply_ufunc(ufunc, _number(self) if self.weak else self)
+        return self._as_weak(result) if self.weak else result
+    return operator
+
+
+def _compare(ufunc: np.ufunc, unlike: bool) -> Callable[[Any, Any], Any]:
+    """``==`` and ``!=``; None and strings are never equal, as in NumPy."""
+    general = _binary(ufunc, logic=True)
+
+    def operator(self: Tracer, other: Any) -> Any:
+        if other is None or isinstance(other, (str, bytes)):
+            return np.full(self.shape, unlike) if self.ndim else unlike
+        return general(self, other)
+    return operator
+
+
+def _in_place(symbol: str, operator: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Rebinding is right for numbers, which are immutable; arrays would change under their other names."""
+    def in_place(self: Tracer, other: Any) -> Any:
+        if self.ndim or self.boxed:
+            raise not_mutable(self, f"x {symbol}= ... on an array", f"write x = x {symbol} ... instead")
+        return operator(self, other)
+    return in_place
+
+
+def _is_weak(x: Any) -> bool:
+    return x.weak if isinstance(x, Tracer) else type(x) in (int, float, bool)
+
+
+def _method(function: Any) -> Callable[..., Any]:
+    def method(self: Tracer, *args: Any, **kwargs: Any) -> Any:
+        return call(function, self, *args, **kwargs)
+    method.__doc__ = f"As ``numpy.{function.__name__}``."
+    return method
+
+
+def _refused_method(name: str, advice: str) -> Callable[..., Any]:
+    def method(self: Tracer, *args: Any, **kwargs: Any) -> NoReturn:
+        raise refused(self, f"the array method .{name}()", advice)
+    return method
+
+
+def _refused_property(name: str) -> property:
+    def getter(self: Tracer) -> NoReturn:
+        raise refused(self, f"the array attribute .{name}", "use the array itself")
+    return property(getter)
+
+
+def _concrete(what: str, advice: str) -> Callable[..., Any]:
+    def method(self: Tracer, *args: Any, **kwargs: Any) -> NoReturn:
+        raise not_concrete(self, what, advice)
+    return method
+
+
+_MATH = ("use NumPy's function in place of math's (np.exp for math.exp), leave out the conversion, or "
+         "pass the number in as a string or another static value")
+_BRANCH = "use np.where(condition, a, b), np.maximum(a, b), np.all or np.any for the choice"
+
+
+class Tracer(Value):
+    """A node of a recording that behaves as the NumPy array (or number) it stands for.
+
+    It is no `numpy.ndarray` and no `float`: ``isinstance`` says so. `weak` marks what Python
+    numbers would be here (they do not raise NumPy's precision); `boxed` marks an array of no
+    dimensions, which in-place operators would change for all its names.
+    """
+
+    __slots__ = ("boxed", "weak")
+    __array_priority__ = 1000.0
+
+    def __init__(self, builder: Builder, number: int):
+        super().__init__(builder, number)
+        self.weak = builder.nodes[number].aval.weak
+        self.boxed = False
+
+    def _as_weak(self, result: Any) -> Any:
+        result.weak = True
+        return result
+
+    @property
+    def aval(self) -> Aval:
+        aval = self.builder.nodes[self.number].aval
+        return aval if aval.weak == self.weak else replace(aval, weak=self.weak)
+
+    def __repr__(self) -> str:
+        return f"<traced {self.aval}>"
+
+    # --- NumPy's protocols ---------------------------------------------------------------
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        from jitad.trace.dispatch import builder_in
+
+        with user_line(builder_in(inputs, kwargs)):
+            return ufuncs.array_ufunc(ufunc, method, *inputs, **kwargs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return call(function, *args, **kwargs)
+
+    __array__ = _concrete("np.asarray (or a function that calls it)",
+                          "use functions and methods of NumPy on the value itself, np.stack instead of np.array([...]), "
+                          "np.take(a, i) instead of a[i], np.where or np.concatenate instead of a[i] = x")
+    __bool__ = _concrete("if, while, and, or, not, max or min", _BRANCH)
+    __contains__ = _concrete("in", _BRANCH)
+    __float__ = _concrete("float() or a function of math", _MATH)
+    __complex__ = _concrete("complex()", _MATH)
+    __int__ = _concrete("int()", "use np.floor or np.trunc, or pass the number in as a static value")
+    __index__ = _concrete("range(), a slice or a shape",
+                          "pass the number in as a static value, or use np.take(a, i) for an element")
+    __hash__ = _concrete("hash()", "do not use traced values as keys or with functools.lru_cache")
+    item = _concrete("item()", _MATH)
+    tolist = _concrete("tolist()", _MATH)
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            raise not_concrete(self, f"formatting with {spec!r}", "print the value without a format")
+        return repr(self)
+
+    # --- what NumPy knows without data ---------------------------------------------------
+    @property
+    def size(self) -> int:
+        return self.aval.size
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.itemsize
+
+    @property
+    def T(self) -> Any:
+        return self.transpose()
+
+    @property
+    def mT(self) -> Any:
+        return through_view(self, lambda a: a.mT)
+
+    @property
+    def real(self) -> Any:
+        return self
+
+    @property
+    def imag(self) -> Any:
+        return call(np.imag, self)
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.ndim:
+            raise TypeError("iteration over a 0-d array")
+        return (self[i] for i in range(self.shape[0]))
+
+    def __getitem__(self, index: Any) -> Any:
+        from jitad.trace.indexing import getitem
+
+        with user_line(self.builder):
+            return getitem(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> NoReturn:
+        raise not_mutable(self, "x[...] = ...", "build the new array with np.where, np.concatenate or np.stack")
+
+    __delitem__ = __setitem__                     # type: ignore[assignment]
+
+    # --- operators -----------------------------------------------------------------------
+    __add__, __radd__ = _binary(np.add), _binary(np.add, True)
+    __sub__, __rsub__ = _binary(np.subtract), _binary(np.subtract, True)
+    __mul__, __rmul__ = _binary(np.multiply), _binary(np.multiply, True)
+    __truediv__, __rtruediv__ = _binary(np.true_divide), _binary(np.true_divide, True)
+    __floordiv__, __rfloordiv__ = _binary(np.floor_divide), _binary(np.floor_divide, True)
+    __mod__, __rmod__ = _binary(np.remainder), _binary(np.remainder, True)
+    __divmod__, __rdivmod__ = _binary(np.divmod), _binary(np.divmod, True)
+    __matmul__, __rmatmul__ = _binary(np.matmul), _binary(np.matmul, True)
+    __pow__, __rpow__ = _power(), _power(True)
+    __and__, __rand__ = _binary(np.bitwise_and, logic=True), _binary(np.bitwise_and, True, logic=True)
+    __or__, __ror__ = _binary(np.bitwise_or, logic=True), _binary(np.bitwise_or, True, logic=True)
+    __xor__, __rxor__ = _binary(np.bitwise_xor, logic=True), _binary(np.bitwise_xor, True, logic=True)
+    __lshift__, __rlshift__ = _binary(np.left_shift), _binary(np.left_shift, True)
+    __rshift__, __rrshift__ = _binary(np.right_shift), _binary(np.right_shift, True)
+    __neg__, __pos__, __abs__ = _unary(np.negative), _unary(np.positive), _unary(np.absolute)
+    __invert__ = _unary(np.invert)
+    __lt__, __le__ = _binary(np.less), _binary(np.less_equal)
+    __gt__, __ge__ = _binary(np.greater), _binary(np.greater_equal)
+    __eq__, __ne__ = _compare(np.equal, False), _compare(np.not_equal, True)       # type: ignore[assignment]
+    __iadd__, __isub__ = _in_place("+", __add__), _in_place("-", __sub__)
+    __imul__, __itruediv__ = _in_place("*", __mul__), _in_place("/", __truediv__)
+    __ifloordiv__, __imod__ = _in_place("//", __floordiv__), _in_place("%", __mod__)
+    __ipow__, __imatmul__ = _in_place("**", __pow__), _in_place("@", __matmul__)
+    __iand__, __ior__, __ixor__ = _in_place("&", __and__), _in_place("|", __or__), _in_place("^", __xor__)
+
+    def __round__(self, ndigits: int | None = None) -> Any:
+        if self.ndim:
+            raise TypeError("type numpy.ndarray doesn't define __round__ method")
+        if ndigits is not None:
+            result = call(np.round, self, ndigits)
+            return self._as_weak(result) if self.weak else result
+        return self._as_weak(cast(ufuncs.apply_ufunc(np.rint, self), np.int64))
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+    # --- methods -------------------------------------------------------------------------
+    sum, prod, mean, std, var = map(_method, (np.sum, np.prod, np.mean, np.std, np.var))
+    max, min, any, all = map(_method, (np.max, np.min, np.any, np.all))
+    cumsum, cumprod, round, clip = map(_method, (np.cumsum, np.cumprod, np.round, np.clip))
+    ravel, squeeze, swapaxes, repeat = map(_method, (np.ravel, np.squeeze, np.swapaxes, np.repeat))
+    dot, diagonal, trace, take = map(_method, (np.dot, np.diagonal, np.trace, np.take))
+    flatten, copy = _method(np.ravel), _method(np.copy)
+
+    def conj(self) -> Any:
+        return ufuncs.apply_ufunc(np.conjugate, self)
+
+    conjugate = conj
+
+    def reshape(self, *shape: Any, order: str = "C", copy: Any = None) -> Any:
+        return call(np.reshape, self, shape[0] if len(shape) == 1 else shape, order=order)
+
+    def transpose(self, *axes: Any) -> Any:
+        return call(np.transpose, self, axes[0] if len(axes) == 1 else axes or None)
+
+    def astype(self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True,
+               copy: bool = True) -> Any:
+        """As ``ndarray.astype``; the result is never weak."""
+        if not np.can_cast(self.dtype, dtype, casting):
+            raise TypeError(f"Cannot cast array data from {self.dtype!r} to {np.dtype(dtype)!r} "
+                            f"according to the rule {casting!r}")
+        with user_line(self.builder):
+            result = cast(self, dtype)
+        return self.builder.value(result.number) if result is self else result
+
+    for _name in ("argmax", "argmin", "argsort", "argpartition", "searchsorted", "nonzero", "choose", "compress",
+                  "view", "tobytes", "tofile", "dump", "dumps", "byteswap", "getfield", "to_device"):
+        locals()[_name] = _refused_method(_name, "compute it outside the function and pass the result in")
+    for _name in ("sort", "fill", "put", "partition", "resize", "itemset", "setfield", "setflags"):
+        locals()[_name] = _refused_method(_name, "it works in place; make a new array instead")
+    for _name in ("flat", "data", "base", "strides", "flags", "ctypes", "device"):
+        locals()[_name] = _refused_property(_name)
+    del _name
+
+

@@ -1,0 +1,196 @@
+"""NumPy's and SciPy's ufuncs on traced values: rows of the table, a few compositions, and their methods."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from jitad.primitives.core import TABLE, Primitive, builder_of, cast
+from jitad.tape import Value
+from jitad.trace.dispatch import ADVICE, builder_in, call, checked, lift_all, name_of, not_mutable, refused
+
+_ROWS: dict[np.ufunc, Primitive] = {}
+COMPOSED: dict[np.ufunc, Callable[..., Any]] = {}
+
+
+def composed(*ufuncs: np.ufunc) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Enter the decorated function as the meaning of `ufuncs` that are no primitives."""
+    def enter(impl: Callable[..., Any]) -> Callable[..., Any]:
+        COMPOSED.update(dict.fromkeys(ufuncs, impl))
+        return impl
+    return enter
+
+
+def row_of(ufunc: np.ufunc) -> Primitive | None:
+    if ufunc not in _ROWS:
+        _ROWS.update((p.ufunc, p) for p in TABLE.values() if p.ufunc is not None)
+    return _ROWS.get(ufunc)
+
+
+def apply_ufunc(ufunc: np.ufunc, *operands: Any) -> Any:
+    """``ufunc(*operands)``, at least one operand being traced."""
+    if ufunc in COMPOSED:
+        return COMPOSED[ufunc](*operands)
+    row, builder = row_of(ufunc), builder_in(operands)
+    if row is None:
+        raise refused(builder, name_of(ufunc))
+    operands = tuple(_operand(builder, o) for o in operands)
+    if ufunc is np.power:
+        _check_power(builder, *operands)
+    return row(*operands)
+
+
+def _operand(builder: Any, operand: Any) -> Any:
+    if isinstance(operand, Value):
+        return operand
+    if isinstance(operand, (list, tuple)) and builder_in(operand):
+        return lift_all(operand)[0]
+    return checked(builder, operand)
+
+
+def _check_power(builder: Any, base: Any, exponent: Any) -> None:
+    """Integers to negative integer powers: NumPy's error, which depends on the exponents' values."""
+    if _kind(base) not in "iub" or _kind(exponent) != "i":
+        return
+    if isinstance(exponent, Value):
+        if exponent.node.prim.name == "const":
+            exponent = exponent.node.params["value"].value
+        else:
+            raise refused(builder, "an integer to the power of a traced integer",
+                          "make one of them float64, e.g. 2.0 ** k")
+    if np.any(np.asarray(exponent) < 0):
+        raise ValueError("Integers to negative integer powers are not allowed.")
+
+
+def _kind(operand: Any) -> str:
+    return operand.dtype.kind if isinstance(operand, Value) else np.asarray(operand).dtype.kind
+
+
+def array_ufunc(ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    """The meaning of ``__array_ufunc__``."""
+    builder = builder_in(inputs, kwargs)
+    name = name_of(ufunc) + ("" if method == "__call__" else f".{method}")
+    if method == "at":
+        raise not_mutable(builder, name, "build a new array with np.where or np.concatenate")
+    if any(o is not None for o in kwargs.pop("out", None) or ()):
+        raise not_mutable(builder, f"{name} with out= (or an in-place operator such as a += x)",
+                          "use the returned array: a = a + x")
+    if method == "__call__":
+        if kwargs.get("dtype") is not None:
+            inputs = _cast_inputs(ufunc, inputs, np.dtype(kwargs.pop("dtype")))
+        kwargs.pop("dtype", None)
+        if kwargs:
+            raise refused(builder, f"{name} with {', '.join(kwargs)}=", "leave the option out, or use np.where")
+        return apply_ufunc(ufunc, *inputs)
+    rule = METHODS.get((ufunc, method)) or (_outer if method == "outer" and ufunc.nin == 2 else None)
+    if rule is None:
+        raise refused(builder, name, ADVICE)
+    return _outer(ufunc, *inputs, **kwargs) if rule is _outer else rule(*inputs, **kwargs)
+
+
+def _cast_inputs(ufunc: np.ufunc, inputs: Any, dtype: np.dtype) -> list[Any]:
+    inputs = lift_all(*inputs)
+    loop = ufunc.resolve_dtypes((*(x.dtype for x in inputs), *(None,) * ufunc.nout),
+                                signature=(*(None,) * ufunc.nin, *(dtype,) * ufunc.nout), casting="same_kind")
+    return [cast(x, d) for x, d in zip(inputs, loop, strict=False)]
+
+
+def _outer(ufunc: np.ufunc, a: Any, b: Any) -> Any:
+    a, b = lift_all(a, b)
+    return apply_ufunc(ufunc, a.reshape(a.shape + (1,) * b.ndim), b)
+
+
+def _reduce(function: Any) -> Callable[..., Any]:
+    def rule(array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False,
+             initial: Any = np._NoValue, where: Any = np._NoValue) -> Any:
+        options = {"dtype": dtype, "initial": initial, "where": where}
+        given = {k: v for k, v in options.items() if v is not np._NoValue and v is not None}
+        return call(function, array, axis=axis, keepdims=keepdims, **given)
+    return rule
+
+
+def _logaddexp_reduce(array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    from jitad.trace.scipy_functions import traced_logsumexp
+
+    return traced_logsumexp(array if dtype is None else array.astype(dtype), axis=axis, keepdims=keepdims)
+
+
+def _accumulate(ufunc: np.ufunc) -> Callable[..., Any]:
+    def rule(array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
+        from jitad.trace.numpy_reduce import scan
+
+        if dtype is None and ufunc is np.multiply:
+            return call(np.cumprod, array, axis=axis)
+        array = array if dtype is None else array.astype(dtype)
+        return scan(lambda a, b: apply_ufunc(ufunc, a, b), array, axis)
+    return rule
+
+
+METHODS: dict[tuple[np.ufunc, str], Callable[..., Any]] = {
+    **{(u, "reduce"): _reduce(f) for u, f in (
+        (np.add, np.sum), (np.multiply, np.prod), (np.maximum, np.max), (np.minimum, np.min),
+        (np.logical_and, np.all), (np.logical_or, np.any))},
+    (np.logaddexp, "reduce"): _logaddexp_reduce,
+    (np.add, "accumulate"): lambda array, axis=0, dtype=None, out=None: call(np.cumsum, array, axis, dtype),
+    **{(u, "accumulate"): _accumulate(u) for u in (np.multiply, np.maximum, np.minimum, np.logaddexp)},
+}
+
+
+@composed(np.divmod)
+def _divmod(a: Any, b: Any) -> tuple[Any, Any]:
+    return apply_ufunc(np.floor_divide, a, b), apply_ufunc(np.remainder, a, b)
+
+
+@composed(np.modf)
+def _modf(x: Any) -> tuple[Any, Any]:
+    whole = np.trunc(x)
+    return np.copysign(call(np.where, np.isinf(x), 0.0, x - whole), x), whole
+
+
+@composed(np.fabs)
+def _fabs(x: Any) -> Any:
+    return np.absolute(as_float(x))
+
+
+@composed(np.conjugate)
+def _conjugate(x: Any) -> Any:
+    return np.positive(x) if x.dtype.kind != "b" else x
+
+
+@composed(special.entr)
+def _entr(x: Any) -> Any:
+    x = as_float(x)
+    return call(np.where, x < 0, -np.inf, -special.xlogy(x, x))
+
+
+@composed(np.matmul)
+def _matmul(a: Any, b: Any) -> Any:
+    from jitad.trace.numpy_contract import matmul
+
+    return matmul(a, b)
+
+
+def _gufunc(signature: str) -> Callable[..., Any]:
+    def rule(a: Any, b: Any) -> Any:
+        a, b = lift_all(a, b)
+        left, rest = signature.split(",")
+        right, out = rest.split("->")
+        return call(np.einsum, f"...{left},...{right}->...{out}", a, b)
+    return rule
+
+
+for _name, _signature in (("vecdot", "n,n->"), ("matvec", "mn,n->m"), ("vecmat", "n,nm->m")):
+    if hasattr(np, _name):                                           # NumPy 2.2 and later
+        COMPOSED[getattr(np, _name)] = _gufunc(_signature)
+
+
+def as_float(x: Any) -> Any:
+    """`x` in the floating dtype in which NumPy's float functions compute."""
+    if x.dtype.kind == "f":
+        return x
+    return cast(x, np.float64)
+
+
+__all__ = ["METHODS", "apply_ufunc", "array_ufunc", "as_float", "builder_of", "composed", "row_of"]
