@@ -122,7 +122,7 @@ def _node_vjp(builder: Builder, number: int, node: Node, ct: Cotangent,
                 for i, p in zip(node.inputs, partials_of(prim, y, inputs, node), strict=True)]
     if prim.vjp is None:
         raise _no_rule(prim, node)
-    return [None if c is None else Cotangent(c) for c in prim.vjp(ct.value(), y, *inputs, **node.params)]
+    return [None if c is None else Cotangent(*_split_mask(c)) for c in prim.vjp(ct.value(), y, *inputs, **node.params)]
 
 
 def _select_vjp(inputs: list[Value], ct: Cotangent) -> list[Cotangent | None]:

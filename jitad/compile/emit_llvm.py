@@ -7,6 +7,7 @@ kernel, from a C callback, or loads its object code.
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -43,7 +44,7 @@ def function_type(program: Program) -> ir.FunctionType:
     for p in program.parameters:
         if isinstance(p, Buffer):
             kinds.append(MEMORY[p.dtype].as_pointer())
-            kinds += [INT64] * (0 if p.flat else len(p.shape))
+            kinds += [INT64] * (len(p.shape) if p.order == "A" else 0)
         else:
             kinds.append(MEMORY[p[1]])
     kinds += [MEMORY[b.dtype].as_pointer() for b in program.outputs]
@@ -90,8 +91,11 @@ class _Emitter:
         for p in self.program.parameters:
             if isinstance(p, Buffer):
                 self.buffers[p.name], self.pointers[p.name] = p, next(arguments)
-                if not p.flat:
+                if p.order == "A":
                     self.strides[p.name] = [next(arguments) for _ in p.shape]
+                elif p.order == "F":
+                    steps = [NUMPY_SIZE[p.dtype] * math.prod(p.shape[:d]) for d in range(len(p.shape))]
+                    self.strides[p.name] = [INT64(s) for s in steps]
             else:
                 self.variables[p[0]] = self._from_memory(next(arguments), p[1])
         for b in self.program.outputs:

@@ -54,18 +54,18 @@ class Plan:
     groups: list[Group]
 
 
-def fuse(tape: Tape) -> Plan:
-    """The plan of a prepared tape (see `prepare`)."""
+def fuse(tape: Tape, layouts: tuple[str, ...]) -> Plan:
+    """The plan of a prepared tape; `layouts` as for `prepare`."""
     summed = sums(tape)
     absorbed = _absorbed(tape, summed)
     materialised = _forced(tape) - absorbed
     for _ in range(8):
-        plan = _Planner(tape, materialised, summed).run()
+        plan = _Planner(tape, layouts, materialised, summed).run()
         more = _worth_storing(plan, absorbed) - materialised
         if not more:
             return plan
         materialised = materialised | more
-    return _Planner(tape, materialised, summed).run()
+    return _Planner(tape, layouts, materialised, summed).run()
 
 
 def _absorbed(tape: Tape, summed: dict[int, list[int]]) -> set[int]:
@@ -104,7 +104,9 @@ def _forced(tape: Tape) -> set[int]:
 
 
 class _Planner:
-    def __init__(self, tape: Tape, materialised: set[int], summed: dict[int, list[int]]):
+    def __init__(self, tape: Tape, layouts: tuple[str, ...], materialised: set[int],
+                 summed: dict[int, list[int]]):
+        self.columns_first = {i for i, layout in zip(tape.inputs, layouts, strict=True) if layout == "F"}
         self.tape, self.materialised, self.summed = tape, materialised, summed
         self.groups: list[Group] = []
         self.roots: dict[Any, list[Root]] = {}
@@ -165,7 +167,8 @@ class _Planner:
         for number, at in root.reads:
             if isinstance(number, tuple):
                 continue
-            names = list(dict.fromkeys(v for i in at if isinstance(i, Affine) for v, _ in i.terms))
+            walk = reversed(at) if number in self.columns_first else at
+            names = list(dict.fromkeys(v for i in walk if isinstance(i, Affine) for v, _ in i.terms))
             size = (len(names), self.tape.nodes[number].aval.size)
             if size[0] > 1 and size > best:
                 best, order = size, [int(v[1:]) for v in names]

@@ -22,7 +22,7 @@ Return      stop with a status unless the condition holds
 Note        a line for the reader
 =========== =====================================================================
 
-Buffers are addressed by one flat element index when they are contiguous
+Buffers are addressed by one flat element index when they lie in C order
 (`Buffer.flat`), else by one index for each dimension.
 """
 from __future__ import annotations
@@ -45,15 +45,20 @@ def tag(dtype: np.dtype) -> str:
 @dataclass(frozen=True)
 class Buffer:
     """`kind`: ``input`` and ``output`` are parameters of the kernel, ``constant`` is data of the
-    kernel, ``work`` lies in the workspace (`offset` elements into the one of its dtype)."""
+    kernel, ``work`` lies in the workspace (`offset` elements into the one of its dtype). `order`
+    is C, F, or A for any strides."""
 
     name: str
     dtype: str
     shape: tuple[int, ...]
     kind: str
-    flat: bool = True
+    order: str = "C"
     offset: int = 0
     value: np.ndarray | None = field(default=None, compare=False)
+
+    @property
+    def flat(self) -> bool:
+        return self.order == "C"
 
     @property
     def size(self) -> int:

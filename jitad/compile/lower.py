@@ -46,17 +46,17 @@ class Place:
     local: bool = False
 
 
-def lower(plan: Plan, contiguous: tuple[bool, ...], scalars: tuple[bool, ...]) -> Program:
-    """The program of `plan`; `scalars` says which inputs are numbers rather than arrays."""
-    return _Lowering(plan, contiguous, scalars).run()
+def lower(plan: Plan, layouts: tuple[str, ...]) -> Program:
+    """The program of `plan`; `layouts` as for `prepare`."""
+    return _Lowering(plan, layouts).run()
 
 
 class _Lowering:
-    def __init__(self, plan: Plan, contiguous: tuple[bool, ...], scalars: tuple[bool, ...]):
+    def __init__(self, plan: Plan, layouts: tuple[str, ...]):
         self.plan, self.tape = plan, plan.tape
         self.names = _unique_names(self.tape)
-        self.flat = dict(zip(self.tape.inputs, contiguous, strict=True))
-        self.numbers = {i for i, s in zip(self.tape.inputs, scalars, strict=True) if s}
+        self.layouts = dict(zip(self.tape.inputs, layouts, strict=True))
+        self.numbers = {i for i, layout in self.layouts.items() if layout == "number"}
         self.constants: dict[int, Buffer] = {}
         self.places: dict[int, Place] = {}
         self.body: list[Statement] = []
@@ -87,7 +87,7 @@ class _Lowering:
         for i in tape.inputs:
             aval = tape.nodes[i].aval
             parameters.append((self.names[i], tag(aval.dtype)) if i in self.numbers else Buffer(
-                self.names[i], tag(aval.dtype), aval.shape, "input", flat=self.flat[i]))
+                self.names[i], tag(aval.dtype), aval.shape, "input", order=self.layouts[i]))
         outputs = tuple(Buffer(self.names[o], tag(tape.nodes[o].aval.dtype), tape.nodes[o].aval.shape, "output")
                         for o in tape.outputs if tape.nodes[o].aval.ndim)
         work, sizes = self._workspace()
@@ -131,7 +131,7 @@ class _Lowering:
         if number in self.numbers or (node.prim.kind != "input" and node.aval.ndim == 0):
             return var(self.names[number], dtype)
         if node.prim.kind == "input":
-            return self._load(self.names[number], node.aval.shape, at, dtype, self.flat[number])
+            return self._load(self.names[number], node.aval.shape, at, dtype, self.layouts[number] == "C")
         place = self._touch(number)
         if place.local:
             return self._load(place.name, (0,), self._in_block(number, at), dtype, True)
@@ -183,11 +183,23 @@ class _Lowering:
             return place.name, (as_expr(self._in_block(number, at)[0]),)
         return place.name, (as_expr(flattened(at, shape)),)
 
+    def is_block(self, number: int) -> bool:
+        return self._touch(number).local
+
+    def identity(self, number: int, op: str) -> Expr:
+        """Where an accumulation of node `number` by `op` starts."""
+        dtype = self.tape.nodes[number].aval.dtype
+        value: Any = IDENTITY[op]
+        if dtype.kind in "iu":
+            info = np.iinfo(dtype)
+            value = {"max": int(info.min), "min": int(info.max)}.get(op, 0)
+        return const(value, tag(dtype))
+
     def fill(self, number: int, op: str) -> None:
         """Start an accumulated array; the statement goes before the current group."""
         if number not in self.filled:
             self.filled.add(number)
-            self.body.append(Fill(self._touch(number).name, IDENTITY[op]))
+            self.body.append(Fill(self._touch(number).name, self.identity(number, op).args[0]))
 
     # --- groups ------------------------------------------------------------------------------
     def _scalar_group(self, group: Group) -> None:

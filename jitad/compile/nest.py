@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jitad.compile.index import Indices
+from jitad.compile.index import Indices, variable
 from jitad.compile.loops import Accumulator, Combine, Let, Loop, Statement, Store, Update
 from jitad.compile.pull import Pull
 from jitad.compile.roots import Root
@@ -36,6 +36,8 @@ class Nest:
         self.uses: dict[int, int] = {}
         self.placed: dict[int, Expr] = {}
         self.level_of: dict[int, int] = {}
+        self.prologue: list[Statement] = []
+        self.started: set[int] = set()
         self.pull = Pull(lowering.tape, lowering.plan.materialised, lowering.read)
 
     def emit(self, before: list[Statement], after: list[Statement]) -> list[Statement]:
@@ -54,7 +56,7 @@ class Nest:
         for root, value, at in work:
             self._root(root, value, at, before, after)
         before += self.levels[0]
-        return self._loops(0)
+        return self.prologue + self._loops(0)
 
     def _indices(self, root: Root, at: Indices) -> list[Expr]:
         return [i for i in root.target(self.pull, at) if isinstance(i, Expr)]
@@ -114,29 +116,35 @@ class Nest:
         return {p for p in range(len(self.extents)) if VARIABLES[p] in names}
 
     def _accumulator(self, root: Root, op: str, level: int, before: list[Statement]) -> Expr:
-        from jitad.compile.lower import IDENTITY
-
         node = root.node if isinstance(root.node, int) else root.node[1]
         dtype = "b1" if root.kind == "check" else _tag_of(self.lowering, node)
         if root.kind == "check":
             label = f"within_{node}"
         else:
             label = self.lowering.names[node] if not self.lowering.tape.nodes[node].aval.ndim else f"part_{node}"
-        first = IDENTITY[op]
-        if dtype not in ("f8", "f4", "b1"):
-            first = int(first) if first in (0.0, 1.0) else _integer_extreme(dtype, first)
-        statement = Accumulator(label, const(first, dtype))
+        first = const(True, "b1") if root.kind == "check" else self.lowering.identity(node, op)
+        statement = Accumulator(label, first)
         (before if level == 0 else self.levels[level]).append(statement)
         return var(label, dtype)
 
     def _store(self, root: Root, value: Expr, at: Indices, level: int, update: bool, closing: bool = False) -> None:
         number: int = root.node                                     # type: ignore[assignment]
         if update:
-            self.lowering.fill(number, root.op)
+            self._start(number, root.op)
         target = tuple(self._place(i, level) if isinstance(i, Expr) else i for i in root.target(self.pull, at))
         name, index = self.lowering.target(number, target)
         where = self.closing if closing else self.levels
         where[level].append(Update(name, index, root.op, value) if update else Store(name, index, value))
+
+    def _start(self, number: int, op: str) -> None:
+        """Set an accumulated array to the identity first: once, or, if only a block of it exists, in each block."""
+        if not self.lowering.is_block(number):
+            self.lowering.fill(number, op)
+        elif number not in self.started:
+            self.started.add(number)
+            name, index = self.lowering.target(number, (variable("i"),))
+            self.prologue.append(Loop("i", var("block", "i8"), var("end", "i8"), [
+                Store(name, index, self.lowering.identity(number, op))]))
 
     def _is_read(self, root: Root) -> bool:
         """Whether anything loads the value that this phase computes."""
@@ -196,9 +204,3 @@ def _tag_of(lowering: _Lowering, number: int) -> str:
 
     return tag(lowering.tape.nodes[number].aval.dtype)
 
-
-def _integer_extreme(dtype: str, identity: float) -> int:
-    import numpy as np
-
-    info = np.iinfo(f"{'u' if dtype[0] == 'u' else ''}int{8 * int(dtype[1])}")
-    return int(info.min if identity < 0 else info.max)

@@ -20,10 +20,10 @@ BLAS_WORK = 32 * 32 * 32      # multiplications from which a call of BLAS pays
 BLAS_SIDE = 12                # and the shortest side it needs
 
 
-def prepare(tape: Tape, contiguous: tuple[bool, ...]) -> Tape:
-    """`contiguous` says of each input whether it lies in memory in C order."""
+def prepare(tape: Tape, layouts: tuple[str, ...]) -> Tape:
+    """`layouts` says of each input how it lies in memory: C, F, A (any strides) or ``number``."""
     builder = Builder()
-    in_memory = {number: flat for number, flat in zip(tape.inputs, contiguous, strict=True)}
+    in_memory = {number: layout == "C" for number, layout in zip(tape.inputs, layouts, strict=True)}
     values: dict[int, Value] = {}
     for number, name in zip(tape.inputs, tape.names, strict=True):
         values[number] = builder.input(tape.nodes[number].aval, name)

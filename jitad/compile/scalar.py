@@ -21,6 +21,7 @@ lt le gt ge eq ne a, b                    b1 (ordered comparisons; ne unordered)
 and or xor        a, b                    b1 and i8
 not               a                       b1
 shl ashr lshr     i8, i8                  i8
+floordiv mod min  i8, i8 (not negative)   i8, arithmetic of indices
 select            b1, a, b                dtype of a
 bits              f8                      i8, the same 64 bits
 unbits            i8                      f8, the same 64 bits

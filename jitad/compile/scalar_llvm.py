@@ -89,6 +89,10 @@ def operation(builder: ir.IRBuilder, node: Expr, values: list[Any], expand: Expa
         return math_call(builder, node, values, expand)
     if op in INT_OPS:
         return getattr(builder, INT_OPS[op])(*values)
+    if op in ("floordiv", "mod"):          # of an index, which is not negative
+        return builder.udiv(*values) if op == "floordiv" else builder.urem(*values)
+    if op == "min":
+        return builder.select(builder.icmp_signed("<", *values), *values)
     if op == "neg":
         return builder.neg(values[0])
     if op == "abs":

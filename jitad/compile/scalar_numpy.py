@@ -14,7 +14,8 @@ from scipy import special
 
 from jitad.compile.scalar import Expr
 
-DTYPES = {"f8": np.dtype(np.float64), "f4": np.dtype(np.float32), "i8": np.dtype(np.int64), "b1": np.dtype(np.bool_)}
+DTYPES: dict[str, np.dtype[Any]] = {
+    "f8": np.dtype(np.float64), "f4": np.dtype(np.float32), "i8": np.dtype(np.int64), "b1": np.dtype(np.bool_)}
 LOWEST = np.iinfo(np.int64).min
 
 _NUMPY = ("exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh arccosh "

@@ -9,12 +9,14 @@ from collections.abc import Callable
 
 from . import vectormath_explog as explog
 from . import vectormath_special as special
+from . import vectormath_trig as trig
 from .scalar import Expr
 
 EXPANSIONS: dict[str, Callable[..., Expr]] = {
     name: getattr(family, name)
     for family, names in (
         (explog, "exp exp2 expm1 log log2 log10 log1p tanh sinh cosh expit log_expit softplus logaddexp"),
+        (trig, "sin cos tan"),
         (special, "erf erfc ndtr log_ndtr lgamma digamma"),
     )
     for name in names.split()

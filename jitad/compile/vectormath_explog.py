@@ -269,7 +269,7 @@ def tanh(x: Expr) -> Expr:
 
 
 def hyperbolic_parts(x: Expr) -> tuple[Expr, ...]:
-    """What sinh and cosh of x >= 0 are made of: 2 sum, 2 difference = cosh, sinh of n ln2; of r: high, sinh - high, cosh - 1."""
+    """For x = n ln2 + r >= 0: cosh(n ln2) / 2, sinh(n ln2) / 2, r rounded, sinh(r) less that, cosh(r) - 1."""
     r, high, correction, t = reduce_exp(clamp(x, None, 710.5))
     top = unbits((t << 52) - (1025 << 52))  # 2**(n - 2)
     bottom = select(top < 2.0**60, unbits(const(3067 << 52, "i8") - (t << 52)), 0.0)

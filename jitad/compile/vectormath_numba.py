@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 from numba.core import cgutils, types
@@ -11,7 +11,7 @@ from numba.extending import intrinsic as numba_intrinsic
 from .scalar_llvm import call_by_name
 
 
-@lru_cache(maxsize=None)
+@cache
 def intrinsic(name: str) -> Callable[..., Any]:
     """The math function `name`, inlined where it is called.
 

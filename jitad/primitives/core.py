@@ -63,7 +63,7 @@ class Primitive:
         if builder is None:
             return self.evaluate(*map(np.asarray, operands), **params)
         if self.kind == "elementwise":
-            operands = _align(builder, self, operands)
+            operands = tuple(_align(builder, self, operands))
         numbers = [lift(builder, o).number for o in operands]
         return builder.value(builder.apply(self, numbers, params))
 
@@ -164,7 +164,8 @@ def _draw(rng: np.random.Generator, interval: Any, shape: tuple[int, ...]) -> An
     """Random numbers of an interval; integers of a range."""
     if isinstance(interval, range):
         return np.asarray(rng.integers(interval.start, interval.stop, shape))
-    return np.asarray(rng.uniform(*interval, shape))
+    low, high = interval
+    return np.asarray(rng.uniform(low, high, shape))
 
 
 def boolean_like(*keys: Any) -> tuple[np.dtype[Any], ...]:
@@ -181,7 +182,8 @@ select = Primitive(
     infer=lambda c, a, b: Aval(c.shape, a.dtype),
     scalar=lambda c, a, b: call("select", c, a, b, dtype=a.dtype),
     info={"resolve": boolean_like, "linear": (1, 2)},
-    samples=lambda rng: [((rng.uniform(size=s) < 0.5, rng.normal(size=s), rng.normal(size=s)), {}) for s in ((2, 3), ())])
+    samples=lambda rng: [((rng.uniform(size=s) < 0.5, rng.normal(size=s), rng.normal(size=s)), {})
+                         for s in ((2, 3), ())])
 
 
 _cast = Primitive(

@@ -82,7 +82,7 @@ def _cumsum(x: Any, axis: int, reverse: bool) -> Any:
         x, axis, dtype=x.dtype)
 
 
-cumsum = linear(
+cumsum: Primitive = linear(
     "cumsum", kind="cumulative", evaluate=_cumsum, infer=lambda x, axis, reverse: Aval(x.shape, x.dtype),
     vjp=lambda ct, y, x, axis, reverse: (cumsum(ct, axis=axis, reverse=not reverse),),
     samples=lambda rng: [((rng.normal(size=(3, 4)),), {"axis": 1, "reverse": False}),

@@ -13,8 +13,7 @@ from jitad.compile.scalar import Expr, call, const
 from jitad.compile.scalar import select as pick
 
 LIBM = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh",
-        "arctanh": "atanh", "arctan2": "atan2", "pow": "pow", "hypot": "hypot", "fmod": "fmod", "cbrt": "cbrt",
-        "tan": "tan"}
+        "arctanh": "atanh", "arctan2": "atan2", "pow": "pow", "hypot": "hypot", "fmod": "fmod", "cbrt": "cbrt"}
 """The libm symbol of each scalar operation that has no expansion in `jitad.compile.vectormath`."""
 
 CYTHON_SPECIAL = frozenset({"zeta"})

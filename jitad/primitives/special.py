@@ -1,4 +1,5 @@
 """Functions of scipy.special that are ufuncs: one row each."""
+# mypy: disable-error-code="has-type"
 from __future__ import annotations
 
 import math
@@ -50,13 +51,15 @@ def _polygamma(x: np.ndarray, n: int) -> np.ndarray:
     """`special.polygamma`; for x < 0, where it needs -x steps, by the reflection DLMF 5.15.6."""
     x = np.asarray(x)
     double = x.astype(np.float64)
-    value = special.polygamma(n, np.where(double < 0, 1.0 - double, double))
-    angle = np.pi * (double - np.rint(double))
-    cot = np.cos(angle) / np.sin(angle)
-    *rest, slope = scalars.cot_derivative(n)
-    for c in reversed(rest):
-        slope = slope * cot + c
-    return np.where(double < 0, (-1.0) ** n * value - np.pi * slope, value).astype(x.dtype)
+    with np.errstate(all="ignore"):
+        value = special.polygamma(n, np.where(double < 0, 1.0 - double, double))
+        angle = np.pi * (double - np.rint(double))
+        cot = np.cos(angle) / np.sin(angle)
+        *rest, last = scalars.cot_derivative(n)
+        slope = np.full_like(cot, last)
+        for c in reversed(rest):
+            slope = slope * cot + c
+        return np.where(double < 0, (-1.0) ** n * value - np.pi * slope, value).astype(x.dtype)
 
 
 polygamma = Primitive(

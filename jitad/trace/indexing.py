@@ -23,16 +23,17 @@ def getitem(x: Any, index: Any) -> Any:
     entries = [_entry(x, e) for e in (index if isinstance(index, tuple) else (index,))]
     if any(isinstance(e, (np.ndarray, Value)) for e in entries):
         return _advanced(x, entries)
-    boxed = any(e is Ellipsis for e in entries)
-    if not boxed:
+    dots = any(e is Ellipsis for e in entries)
+    if not dots:
         entries.append(Ellipsis)
     result = through_view(x, lambda a: a[tuple(entries)])
-    return _boxed(result) if boxed else result
+    return boxed(result) if dots else result
 
 
-def _boxed(result: Any) -> Any:
-    """A zero-dimensional *array*, which in-place operators change in place."""
-    result.boxed = True
+def boxed(result: Any) -> Any:
+    """A new handle, marked as an *array* if it has no dimensions: in-place operators would change it."""
+    result = result.builder.value(result.number)
+    result.boxed = result.ndim == 0
     return result
 
 

@@ -8,15 +8,18 @@ import logging
 import os
 import random
 import sys
-from collections.abc import Callable
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from collections.abc import Callable, MutableMapping
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from jitad.errors import CaptureError
 
-__all__ = ["is_user_class", "is_user_function", "is_user_module", "refused", "substitute"]
+__all__ = [
+    "is_followed", "is_mutable", "is_numba", "is_opaque", "is_user_class", "is_user_function", "is_user_module",
+    "refused", "substitute",
+]
 
 LIBRARIES = frozenset({"numpy", "scipy", "jitad", "numba", "optree", "builtins"}) | sys.stdlib_module_names
 # Packages whose objects hold their data where Python cannot see it being read.
@@ -44,15 +47,35 @@ def is_user_class(cls: type) -> bool:
     return _top(cls.__module__) not in LIBRARIES
 
 
+def is_followed(cls: type) -> bool:
+    """Whether the instances of a class get a stand-in through which their attributes are read."""
+    return is_user_class(cls) or cls is SimpleNamespace or (cls.__module__, cls.__name__) == ("argparse", "Namespace")
+
+
+def is_opaque(cls: type) -> bool:
+    return _top(cls.__module__) in OPAQUE
+
+
+def is_numba(cls: type) -> bool:
+    return _top(cls.__module__) == "numba"
+
+
+def is_mutable(value: Any) -> bool:
+    """Whether an attribute of a library's module may change in place."""
+    return isinstance(value, (np.ndarray, list, set, MutableMapping))
+
+
 def substitute(value: Any) -> Any | None:
     """What stands for a library's callable in recorded code, or None."""
     try:
         from jitad.trace.scipy_functions import SUBSTITUTES
     except ModuleNotFoundError:  # while that table is being written
         return None
+    if not callable(value):
+        return None
     try:
         return SUBSTITUTES.get(value)
-    except TypeError:  # unhashable
+    except Exception:  # unhashable
         return None
 
 

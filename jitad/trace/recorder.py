@@ -9,15 +9,10 @@ to a plain `Builder` and the recorder closes, so that a traced value that got aw
 """
 from __future__ import annotations
 
-import enum
-import sys
-import sysconfig
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 from types import CodeType
 from typing import Any
 
@@ -25,50 +20,13 @@ import numpy as np
 
 from jitad.errors import ArgumentTypeError, LeakedTracerError, OutputError
 from jitad.evaluate import evaluate_node
-from jitad.primitives.core import SUPPORTED
 from jitad.tape import Aval, Builder, Tape, Value, Where
+from jitad.trace.captures import Captures
+from jitad.trace.leaves import aval_of, is_dynamic, refusal
 from jitad.trace.pytree import TreeDef, flatten, unflatten
+from jitad.trace.where import user_line
 
 __all__ = ["Recorder", "Recording", "current", "record", "user_line"]
-
-
-# --- where the user is ----------------------------------------------------------------------
-
-def _library_folders() -> tuple[str, ...]:
-    """Folders whose code is never the user's: ours, NumPy, SciPy, optree, the standard library."""
-    here = Path(__file__).resolve().parent.parent
-    folders = [str(here), str(here.parent / "cache")] if (here.parent / "cache" / "memory.py").exists() else [str(here)]
-    for name in ("numpy", "scipy", "optree"):
-        module = sys.modules.get(name)
-        if module is not None and module.__file__:
-            folders.append(str(Path(module.__file__).parent))
-    return tuple(f + "/" for f in folders)
-
-
-_STANDARD = sysconfig.get_path("stdlib") + "/"
-
-
-@lru_cache(maxsize=4096)
-def is_library_file(filename: str) -> bool:
-    """Whether the code in this file belongs to jitad, NumPy, SciPy or Python rather than to the user."""
-    if filename.startswith("<frozen"):
-        return True
-    path = filename.replace("\\", "/")
-    standard = _STANDARD.replace("\\", "/")
-    if path.startswith(standard) and not path.startswith((standard + "site-packages/", standard + "dist-packages/")):
-        return True
-    return path.startswith(tuple(f.replace("\\", "/") for f in _library_folders()))
-
-
-def user_line(depth: int = 1) -> Where | None:
-    """The innermost line of user code on the stack."""
-    frame = sys._getframe(depth)
-    while frame is not None:
-        code = frame.f_code
-        if not is_library_file(code.co_filename):
-            return Where(code.co_filename, frame.f_lineno, code.co_name)
-        frame = frame.f_back
-    return None
 
 
 # --- the recorder ---------------------------------------------------------------------------
@@ -181,39 +139,6 @@ def _leaked(origin: Builder, what: str) -> LeakedTracerError:
         "container or an attribute while the function was recorded; return it from the function instead.")
 
 
-# --- leaves ---------------------------------------------------------------------------------
-
-def is_dynamic(leaf: Any) -> bool:
-    """Whether a leaf of the arguments is an input of the tape (an array or a number) or a static value."""
-    kind = type(leaf)
-    return kind is np.ndarray or kind in (float, int, bool) or (
-        isinstance(leaf, (np.ndarray, np.generic, float, int, complex)) and not isinstance(leaf, enum.Enum))
-
-
-def aval_of(value: Any) -> Aval:
-    """Shape and dtype of an array or number whose dtype is supported."""
-    dtype = np.asarray(value).dtype
-    return Aval(np.shape(value), dtype, type(value) in (int, float))
-
-
-def refusal(value: Any) -> str | None:
-    """Why an array or number cannot be an input of a tape, and what to do; None when it can."""
-    if isinstance(value, (np.ma.MaskedArray, np.matrix)):
-        return f"is a {type(value).__name__}, whose operations are not those of arrays; pass np.asarray of it"
-    if isinstance(value, int) and not -2**63 <= value < 2**63:
-        return "is an integer beyond 64 bits; pass it as a float"
-    dtype = np.asarray(value).dtype
-    if dtype.name not in SUPPORTED:
-        if dtype.kind == "c":
-            return f"is complex ({dtype}); complex numbers are not supported: pass real and imaginary parts apart"
-        if dtype.kind == "O":
-            return "is an object array; convert it with .astype(float)"
-        return f"has dtype {dtype}, which is not supported; convert it to float64, float32, an integer or bool"
-    if not dtype.isnative:
-        return f"is in foreign byte order ({dtype.str}); convert it with .astype({dtype.name!r})"
-    return None
-
-
 # --- arguments and their names --------------------------------------------------------------
 
 def argument_names(code: CodeType, count: int, bound: int) -> list[str]:
@@ -270,7 +195,7 @@ def record(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = 
     new_kwargs = {name: traced.take(value, name) for name, value in (kwargs or {}).items()}
     _stack.recorders.append(recorder)
     try:
-        captures = _captures(recorder, target)
+        captures = recorder.captures = Captures(recorder, target)
         result = captures.run(new_args, new_kwargs)
         captures.finish()
         leaves, paths, structure = flatten(result, "result")
@@ -324,26 +249,3 @@ def _output(recorder: Recorder, leaf: Any, path: str) -> Value:
 
 def _kind(value: Any) -> str:
     return "None" if value is None else f"a {type(value).__name__}"
-
-
-class _NoCaptures:
-    """Until trace.captures is there: the function itself."""
-
-    plan = None
-    inputs: tuple[Value, ...] = ()
-    values: tuple[Any, ...] = ()
-
-    def __init__(self, recorder: Recorder, target: Any) -> None:
-        self.target = target
-
-    def run(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        t = self.target
-        keywords = {name: home[name] for name, home in t.keywords.items()}
-        return t.function(*t.bound, *args, **{**keywords, **kwargs})
-
-    def finish(self) -> None:
-        pass
-
-
-def _captures(recorder: Recorder, target: Any) -> Any:
-    return _NoCaptures(recorder, target)

@@ -251,7 +251,7 @@ class DictView(dict):
         return super().__getitem__(key)
 
     def get(self, key: Any, default: Any = None) -> Any:
-        return self[key] if key in self else default
+        return self[key] if key in self else default  # noqa: SIM401
 
     def __contains__(self, key: Any) -> bool:
         return key in self._keys()

@@ -1,0 +1,93 @@
+# make demo    the main job: two posteriors, sampled with compiled gradients
+# make test    everything that must hold before a commit
+# make bench   benchmarks, with JAX where it can be installed
+# make clean   remove all that the above has made, .venv included
+#
+# Each target makes .venv itself, from PYTHON (3.11 or later).
+
+PYTHON ?= python3
+WORKERS ?= auto
+
+VENV := .venv
+PY := $(CURDIR)/$(VENV)/bin/python
+
+# Threads of BLAS would fight with the parallel tests, and blur the timings.
+export OPENBLAS_NUM_THREADS = 1
+export OMP_NUM_THREADS = 1
+export MKL_NUM_THREADS = 1
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo test bench lint types tests wheel clean
+
+help:
+	@sed -n 's/^# \(make.*\)/\1/p' Makefile
+
+demo: $(VENV)/.demo
+	$(PY) -m jitad.demo
+
+# One pytest run at the end covers tests, the examples in docstrings, the notebook and a smoke run of the benchmarks.
+test: $(VENV)/.test
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory types
+	@$(MAKE) --no-print-directory wheel
+	@$(MAKE) --no-print-directory tests
+
+bench: $(VENV)/.bench
+	$(PY) -m pytest benchmarks --benchmark-group-by=group --benchmark-sort=name --benchmark-columns=min,median,rounds
+
+# --- parts of make test ------------------------------------------------------------------
+
+lint: $(VENV)/.test
+	$(PY) -m ruff check .
+
+# The folder cache/ is installed as jitad.cache. mypy does not read that mapping, so it gets a mirror.
+types: $(VENV)/.test
+	@rm -rf build/types && mkdir -p build/types/jitad
+	@ln -s $(CURDIR)/jitad/* build/types/jitad/ && ln -s $(CURDIR)/cache build/types/jitad/cache
+	cd build/types && $(PY) -m mypy --config-file ../../pyproject.toml --cache-dir ../mypy-cache
+
+tests: $(VENV)/.test
+	$(PY) -m pytest -n $(WORKERS) --nbmake --nbmake-timeout=120 --benchmark-disable \
+		--doctest-modules tests jitad cache benchmarks notebooks
+
+# Build the wheel, install it alone into an empty environment, lend it the dependencies, and take a gradient.
+wheel: $(VENV)/.test
+	@rm -rf build/lib build/bdist.* build/wheel build/wheel-venv && mkdir -p build
+	@$(PY) -m build --wheel --no-isolation --outdir build/wheel . > build/wheel.log 2>&1 || { cat build/wheel.log; exit 1; }
+	@$(PY) -m venv --without-pip build/wheel-venv
+	@$(PY) -m pip --python build/wheel-venv/bin/python install --quiet --no-deps build/wheel/jitad-*.whl
+	@$(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+		> "$$(build/wheel-venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/lent.pth"
+	@cd build && wheel-venv/bin/python -I -c "$$WHEEL_CHECK"
+
+define WHEEL_CHECK
+import pathlib, sys
+import numpy as np
+import jitad, jitad.cache, jitad.integrations
+for module in (jitad, jitad.cache, jitad.integrations):
+    assert pathlib.Path(module.__file__).is_relative_to(sys.prefix), module.__file__
+assert (pathlib.Path(jitad.__file__).parent / "py.typed").exists()
+gradient = jitad.jit_grad(lambda x: np.sum(np.sin(x) * x))
+x = np.linspace(-1, 1, 5)
+np.testing.assert_allclose(gradient(x), np.sin(x) + x * np.cos(x), rtol=1e-12)
+print("the wheel, installed alone, imports and differentiates")
+endef
+export WHEEL_CHECK
+
+# --- the environment ---------------------------------------------------------------------
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "jitad needs Python 3.11 or later; this is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# One stamp per extra: installed again only when pyproject.toml changes.
+$(VENV)/.demo $(VENV)/.test $(VENV)/.bench: $(VENV)/.%: pyproject.toml | $(VENV)/bin/python
+	$(PY) -m pip install --quiet --editable '.[$*]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks demo-posterior.png
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,39 @@
+"""Prints the ratios at the end of a pytest-benchmark session."""
+
+from typing import Any
+
+import pytest
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """One line per group: best time of each engine, and its ratio to the first one measured."""
+    session = getattr(config, "_benchmarksession", None)
+    groups = best_times(session.benchmarks if session is not None else [])
+    if not groups:
+        return
+    terminalreporter.section("ratios to the first engine of each group (best times)")
+    for group, times in groups.items():
+        reference = next(iter(times.values()))
+        cells = [f"{engine} {readable(t)} ({t / reference:.2f})" for engine, t in times.items()]
+        terminalreporter.write_line(f"{group:32s} " + "   ".join(cells))
+
+
+def best_times(benchmarks: list[Any]) -> dict[str, dict[str, float]]:
+    """Best time of one call by group and engine."""
+    groups: dict[str, dict[str, float]] = {}
+    for bench in benchmarks:
+        engine = bench.extra_info.get("engine")
+        if engine is None or not bench.stats.data:
+            continue
+        best = bench.extra_info.get("seconds", bench.stats.min / bench.extra_info.get("calls", 1))
+        groups.setdefault(bench.group, {})[engine] = best
+    return groups
+
+
+def readable(seconds: float) -> str:
+    """A time with three digits and a unit."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"

@@ -1,0 +1,135 @@
+"""Where a function finds what it captures: small immutable paths from the function to a value, with their words."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, NamedTuple
+
+from .identity import Target, unwrap
+
+__all__ = ["FUNCTION_STEPS", "Path", "Step", "take"]
+
+FUNCTION_STEPS = frozenset({"global", "cell", "default", "kwdefault", "self", "partial", "keyword"})
+VALUE_STEPS = frozenset({"attr", "item", "type", "len", "keys"})
+
+
+class Step(NamedTuple):
+    """One step of a path. From a function (the top one, or one reached by earlier steps) lead
+
+    `global` (name), `cell` (index), `default` (index), `kwdefault` (name), `self`, `partial` (index of a bound
+    argument), `keyword` (name of a bound keyword); from any value lead `attr` (name), `item` (key), `type`,
+    `len` and `keys` (the tuple of what iteration gives). `label` is the name to show where the key is an index.
+    """
+
+    kind: str
+    key: Hashable = None
+    label: str = ""
+
+
+class Path(tuple[Step, ...]):
+    """Immutable sequence of steps from the top function to a value; its `str` reads as words in a message.
+
+    Raises `ValueError` for a kind of step that does not exist, or a first step that does not start at a function.
+
+    >>> str(Path.of(("global", "cfg"), ("attr", "sigma")))
+    'global `cfg.sigma`'
+    >>> print(Path.of(("global", "helper")).step("cell", 0, "X"))
+    `X` captured from the enclosing function, read by `helper`
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, *steps: tuple[Any, ...]) -> Path:
+        """Build a path from (kind, key, label) tuples, of which key and label may be left out."""
+        path = cls()
+        for step in steps:
+            path = path.step(*step)
+        return path
+
+    def step(self, kind: str, key: Hashable = None, label: str = "") -> Path:
+        """Return the path that goes one step further."""
+        if kind not in FUNCTION_STEPS and (kind not in VALUE_STEPS or not self):
+            raise ValueError(f"a path cannot {'go on' if self else 'start'} with a step {kind!r}")
+        return Path((*self, Step(kind, key, label)))
+
+    @property
+    def parent(self) -> Path:
+        """The path without its last step."""
+        return Path(self[:-1])
+
+    def expression(self) -> str:
+        """Return the path the way one would write it inside the function that reads it: `data['X']`."""
+        text = ""
+        for kind, key, label in self:
+            if kind in FUNCTION_STEPS:
+                text = label or (str(key) if isinstance(key, str) else "self" if kind == "self" else f"{kind} {key}")
+            elif kind == "attr":
+                text = f"{text}.{key}"
+            elif kind == "item":
+                text = f"{text}[{key!r}]"
+            else:
+                text = f"{'list' if kind == 'keys' else kind}({text})"
+        return text
+
+    def __str__(self) -> str:
+        starts = [i for i, step in enumerate(self) if step.kind in FUNCTION_STEPS]
+        if not starts:
+            return "the function itself"
+        words = _WORDS[self[starts[-1]].kind].format(f"`{self.expression()}`")
+        if starts[-1] == len(self) - 1 and self[-1].kind == "self":
+            words = "`self`"
+        reader = Path(self[: starts[-1]])
+        return f"{words}, read by `{reader.expression()}`" if reader else words
+
+
+_WORDS = {
+    "global": "global {}",
+    "cell": "{} captured from the enclosing function",
+    "default": "default {}",
+    "kwdefault": "default {}",
+    "self": "attribute {}",
+    "partial": "bound {}",
+    "keyword": "bound keyword {}",
+}
+
+
+def take(value: object, step: Step) -> Any:
+    """Go one step from a value, or from a `Target`; raises whatever the look-up raises.
+
+    >>> take({"a": 1}, Step("item", "a"))
+    1
+    """
+    kind, key, _ = step
+    if kind == "attr":
+        return getattr(value, key)  # type: ignore[call-overload]
+    if kind == "item":
+        return value[key]  # type: ignore[index]
+    if kind == "type":
+        return type(value)
+    if kind == "len":
+        return len(value)  # type: ignore[arg-type]
+    if kind == "keys":
+        return tuple(value)  # type: ignore[arg-type]
+    target = value if isinstance(value, Target) else unwrap(value)  # type: ignore[arg-type]
+    return _from_function(target, kind, key)
+
+
+def _from_function(target: Target, kind: str, key: Any) -> Any:
+    function = target.function
+    if kind == "global":
+        names = function.__globals__
+        return names[key] if key in names else function.__builtins__[key]  # type: ignore[attr-defined]
+    if kind == "cell":
+        return function.__closure__[key].cell_contents  # type: ignore[index]
+    if kind == "default":
+        return function.__defaults__[key]  # type: ignore[index]
+    if kind == "kwdefault":
+        return function.__kwdefaults__[key]  # type: ignore[index]
+    if kind == "partial":
+        return target.args[key]
+    if kind == "keyword":
+        return target.keywords[key][key]
+    if target.self is None:
+        raise AttributeError("the function is not bound")
+    return target.self

@@ -1,0 +1,79 @@
+"""Machine code of an LLVM module, by LLVM alone."""
+from __future__ import annotations
+
+import ctypes
+import re
+import time
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from llvmlite import binding, ir
+
+VECTOR_WIDTH = 0                # bits to prefer where the processor has wider vectors; 0: LLVM's choice
+
+
+@dataclass(frozen=True)
+class Native:
+    """Compiled code; it lives as long as this handle. `seconds`: parsing, optimising, generating code."""
+
+    engine: Any
+    seconds: tuple[float, float, float]
+
+    def address(self, name: str) -> int:
+        found = self.engine.get_function_address(name)
+        if not found:
+            raise KeyError(name)
+        return found
+
+    def function(self, name: str, *kinds: Any) -> Any:
+        """`name` as a function of ctypes that returns an int64; it runs without the GIL."""
+        return ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(self.address(name))
+
+
+@lru_cache(maxsize=None)
+def _initialise() -> tuple[str, str]:
+    """The processor and its features."""
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    return binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
+
+
+def target_machine() -> Any:
+    """The machine of this process. One for each module: they are not to be shared between threads."""
+    cpu, features = _initialise()
+    return binding.Target.from_default_triple().create_target_machine(cpu=cpu, features=features, opt=3, jit=True)
+
+
+def optimise(module: Any, machine: Any, level: int = 3) -> None:
+    """LLVM's default pipeline, with loop and SLP vectorisation."""
+    options = binding.create_pipeline_tuning_options(speed_level=level)
+    options.loop_vectorization = options.slp_vectorization = level > 1
+    options.loop_interleaving = options.loop_unrolling = level > 0
+    builder = binding.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+
+
+def compile_module(source: str | ir.Module, level: int = 3, vector_width: int = VECTOR_WIDTH) -> Native:
+    """Compile for this processor. Symbols outside of the module are looked up in the process."""
+    start = time.perf_counter()
+    machine = target_machine()
+    text = str(source)
+    if vector_width and "+avx512f" in _initialise()[1]:
+        text = preferring(text, vector_width)
+    module = binding.parse_assembly(text)
+    module.triple, module.data_layout = machine.triple, str(machine.target_data)
+    module.verify()
+    parsed = time.perf_counter()
+    optimise(module, machine, level)
+    optimised = time.perf_counter()
+    engine = binding.create_mcjit_compiler(module, machine)
+    engine.finalize_object()
+    done = time.perf_counter()
+    return Native(engine, (parsed - start, optimised - parsed, done - optimised))
+
+
+def preferring(text: str, bits: int) -> str:
+    """The module with vectors of `bits` preferred in every function that it defines."""
+    attribute = f'"prefer-vector-width"="{bits}"'
+    return re.sub(r"^(define [^\n{]*?)(\s*\{?)$", rf"\1 {attribute}\2", text, flags=re.MULTILINE)

@@ -1,0 +1,345 @@
+"""Captures: what a function reads that is not an argument.
+
+The way of a captured value. Recorded is not the user's function but a copy of it: the same code, with a view for
+its globals, new cells and new defaults. A read through one of them ends in `Captures.take(value, path)`, where
+`path` says how the function got there (global `cfg`, attribute `sigma`), and `take` decides:
+
+* an array or float becomes an input of the tape; the code gets a tracer;
+* a user's function is copied in turn (and guarded by its code), a bound method, partial or lru_cache taken apart;
+* modules, instances of users' classes, dicts become stand-ins that come back to `take`, one step further down
+  the path, when something is read through them; lists and tuples are copied item by item at once;
+* a class is handed as it is once all that its methods read is guarded, or else as a stand-in;
+* anything else is guarded by value, or, where that is impossible, replaced by a `Poison` that raises when used.
+
+Every step is noted in the `Plan`. A compiled tape keeps the plan, not the values: on later calls it walks the
+same paths, compares the guards and passes the inputs. After the run, `finish` looks for rebindings that went past
+the views (`global x`, `nonlocal x`, `items.append`) and refuses them.
+"""
+from __future__ import annotations
+
+import builtins
+import enum
+import functools
+from collections import OrderedDict, defaultdict
+from collections.abc import Mapping, Sequence
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from jitad.cache.captures import Path, Plan
+from jitad.cache.guards import Unguardable, is_atom
+from jitad.cache.identity import code_key
+from jitad.errors import CaptureError, MutationError
+from jitad.tape import Value
+from jitad.trace import policy
+from jitad.trace.copies import Copies, GlobalsView
+from jitad.trace.leaves import refusal
+from jitad.trace.nested import CaptureView, Nested
+from jitad.trace.scan import Scan
+from jitad.trace.standins import ClassView, DictView, ModuleView, ObjectView, Poison, object_view, view_super
+from jitad.trace.where import user_line
+
+__all__ = ["Captures"]
+
+_LRU = type(functools.lru_cache(lambda: None))
+_DICTS = (dict, OrderedDict, defaultdict)
+LONGEST = 64  # numbers in a captured list that are inputs each; longer lists are guarded by value
+
+
+class Captures:
+    """The captures of one recording; see the module's docstring. `inputs` are the traced inputs and `values` the
+    captured values, both in the order of `plan.inputs`."""
+
+    def __init__(self, recorder: Any, target: Any) -> None:
+        self.recorder, self.target = recorder, target
+        self.plan = Plan(code_key(target.function))
+        self.inputs: list[Value] = []
+        self.values: list[Any] = []
+        self.missing: set[str] = set()
+        self.builtins = {**vars(builtins), "__import__": self._import, "super": view_super}
+        self.scan = Scan(self)
+        self.copies = Copies(self)
+        self._taken: dict[Path, tuple[Any, Any]] = {}
+        self._lists: list[tuple[Any, Any, Path]] = []
+
+    # --- running and checking --------------------------------------------------------------------
+
+    def run(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Call the copy of the target on traced arguments."""
+        target = self.target
+        bound = [] if target.self is None else [self.take(target.self, Path.of(("self",)))]
+        bound += [self.take(value, Path.of(("partial", i))) for i, value in enumerate(target.args)]
+        keywords = {name: self.take(home[name], Path.of(("keyword", name)))
+                    for name, home in target.keywords.items() if name not in kwargs}
+        given = {**keywords, **kwargs}
+        return self.copies.copy(target.function, Path(), len(bound) + len(args), given)(*bound, *args, **given)
+
+    def finish(self) -> None:
+        """Raise for changes of captured state that could not be seen when they were made."""
+        for what in self.copies.rebound():
+            raise self._changed(what)
+        for copy, before, path in self._lists:
+            if type(copy) is set:
+                changed = copy != before
+            else:
+                changed = len(copy) != len(before) or any(a is not b for a, b in zip(copy, before, strict=True))
+            if changed:
+                raise self._changed(f"the captured {type(copy).__name__} `{path.expression()}`")
+        if self.missing:
+            raise CaptureError(f"`{self.recorder.function_name}` looks for the global `{min(self.missing)}`, which "
+                               "does not exist, and goes on without it; define it (None, say) and test its value.")
+
+    def _changed(self, what: str) -> MutationError:
+        return MutationError(f"{what} is changed by `{self.recorder.function_name}` while it is recorded. The change "
+                             "would be lost in later calls, which run compiled code; return the new value instead.")
+
+    def error(self, path: Path, why: str) -> CaptureError:
+        return CaptureError(f"{path} {why} (at {user_line(2)}). Pass it to "
+                            f"`{self.recorder.function_name}` as an argument instead.")
+
+    # --- notes -----------------------------------------------------------------------------------
+
+    def guard(self, value: Any, path: Path) -> None:
+        """Note that `value` was read at `path` and must stay as it is."""
+        try:
+            self.plan.add(path, "guard", value)
+        except Unguardable as fault:
+            raise self.error(path, f"cannot be followed: {fault}") from None
+
+    def _input(self, value: Any, path: Path) -> Any:
+        why = refusal(value)
+        if why is not None:
+            return self.poison(path, why)
+        name = path.expression()
+        while name in self.recorder.names:  # an argument, or another function's variable, of the same name
+            name += "'"
+        self.plan.add(path, "input", value)
+        traced = self.recorder.traced_input(value, name)
+        self.inputs.append(traced)
+        self.values.append(value)
+        return traced
+
+    def poison(self, path: Path, why: str) -> Poison:
+        return Poison(lambda: self.error(path, why))
+
+    # --- take ------------------------------------------------------------------------------------
+
+    def take(self, value: Any, path: Path) -> Any:
+        """What recorded code gets for the captured `value` that was found at `path`."""
+        known = self._taken.get(path)
+        if known is not None:
+            if known[0] is not value and not isinstance(value, (MethodType, float, np.floating)):
+                raise MutationError(f"{path} changed while `{self.recorder.function_name}` was recorded.")
+            return known[1]
+        try:
+            taken = self._take(value, path)
+        except CaptureError as fault:
+            text = str(fault)
+            taken = Poison(lambda: CaptureError(text))
+        self._taken[path] = (value, taken)
+        return taken
+
+    def _take(self, value: Any, path: Path) -> Any:
+        kind = type(value)
+        if isinstance(value, (Value, ObjectView, ClassView, ModuleView, DictView, Poison)):
+            if isinstance(value, Value) and value.builder is not self.recorder:
+                raise self.recorder.foreign(value)
+            return value  # of this recording: a function made inside it captured it
+        if isinstance(value, (np.ndarray, np.floating)) or kind is float:
+            return self._input(value, path)
+        stand_in = policy.substitute(value)
+        if stand_in is None:
+            stand_in = policy.refused(value, path.expression(), user_line)
+        if stand_in is not None:
+            if not isinstance(stand_in, policy.Refused):
+                self.guard(value, path)
+            return stand_in
+        if isinstance(value, ModuleType):
+            self.guard(value, path)
+            return ModuleView(self, value, path)
+        if isinstance(value, type):
+            return self._class(value, path)
+        if hasattr(kind, "__jitad_nested__"):
+            return self._transform(value, path)
+        taker = _TAKERS.get(kind)
+        if taker is not None:
+            return taker(self, value, path)
+        if isinstance(value, tuple):
+            return self._tuple(value, path)
+        return self._other(value, path)
+
+    def _other(self, value: Any, path: Path) -> Any:
+        cls = type(value)
+        if isinstance(value, policy.HARMLESS) or cls is object:
+            self.guard(cls, path.step("type"))
+            return value
+        if not is_atom(value) and policy.is_followed(cls):
+            why = _unfollowable(cls)
+            if why is not None:
+                return self.poison(path, why)
+            self.guard(cls, path.step("type"))
+            return object_view(self, value, path)
+        if kept := getattr(value, "py_func", None) if policy.is_numba(cls) else None:
+            self.guard(cls, path.step("type"))
+            return self.take(kept, path.step("attr", "py_func"))
+        owner = getattr(value, "__self__", None) if cls is BuiltinFunctionType else None
+        if not (owner is None or isinstance(owner, (type, ModuleType)) or is_atom(owner)):
+            return self.poison(path, "is a method that is bound to a captured object")
+        self.guard(value, path)
+        return value
+
+    def _class(self, cls: type, path: Path) -> Any:
+        self.guard(cls, path)
+        if not policy.is_user_class(cls) or issubclass(cls, BaseException) or issubclass(cls, enum.Enum):
+            return cls
+        return self.class_view(cls, path)
+
+    def class_view(self, cls: type, path: Path) -> Any:
+        """The class itself if all that its methods and attributes hold could be guarded, else a stand-in."""
+        holds = any(isinstance(v, (float, np.ndarray, np.floating)) for c in cls.__mro__ if policy.is_user_class(c)
+                    for v in vars(c).values())
+        if not holds:
+            try:
+                self.scan.class_(cls, path)
+            except CaptureError:
+                self.scan.done.clear()
+            else:
+                return cls
+        return ClassView(self, cls, path)
+
+    def _transform(self, value: Any, path: Path) -> Any:
+        self.guard(type(value), path.step("type"))
+        self.guard(value.__jitad_transform__, path.step("attr", "__jitad_transform__"))
+        return Nested(value, CaptureView(self, path))
+
+    # --- containers ------------------------------------------------------------------------------
+
+    def dict_view(self, value: dict[Any, Any], path: Path) -> DictView:
+        known = self._taken.get(path)
+        if known is None:
+            self.guard(type(value), path.step("type"))
+            known = self._taken[path] = (value, DictView(self, value, path))
+        return known[1]
+
+    def _list(self, value: list[Any], path: Path) -> list[Any]:
+        if not any(map(_moves, value)) or (len(value) > LONGEST and all(map(is_atom, value))):
+            self.guard(value, path)
+            items = list(value)
+        else:
+            self.guard(type(value), path.step("type"))
+            items = self._items(value, path)
+        self._lists.append((items, list(items), path))
+        return items
+
+    def _tuple(self, value: Any, path: Path) -> Any:
+        if not any(map(_moves, value)):
+            self.guard(value, path)
+            return value
+        self.guard(type(value), path.step("type"))
+        items = self._items(value, path)
+        return tuple(items) if type(value) is tuple else tuple.__new__(type(value), items)
+
+    def _items(self, value: Sequence[Any], path: Path) -> list[Any]:
+        self.guard(len(value), path.step("len"))
+        return [self.take(item, path.step("item", i)) for i, item in enumerate(value)]
+
+    def _set(self, value: set[Any], path: Path) -> set[Any]:
+        self.guard(value, path)
+        copy = set(value)
+        self._lists.append((copy, set(value), path))
+        return copy
+
+    # --- callables -------------------------------------------------------------------------------
+
+    def function(self, function: FunctionType, path: Path) -> FunctionType:
+        """The copy of a captured function, or the function itself if it is a library's."""
+        if type(function.__globals__) is GlobalsView:
+            return function
+        self.guard(function, path)
+        return self.copies.copy(function, path) if policy.is_user_function(function) else function
+
+    def _method(self, value: MethodType, path: Path) -> Any:
+        self.guard(MethodType, path.step("type"))
+        owner = self.take(value.__self__, path.step("attr", "__self__"))
+        return MethodType(self.take(value.__func__, path.step("attr", "__func__")), owner)
+
+    def _partial(self, value: functools.partial[Any], path: Path) -> Any:
+        self.guard(type(value), path.step("type"))
+        args = self._tuple(value.args, path.step("attr", "args"))
+        keywords = path.step("attr", "keywords")
+        self.guard(tuple(value.keywords), keywords.step("keys"))
+        taken = {name: self.take(v, keywords.step("item", name)) for name, v in value.keywords.items()}
+        return functools.partial(self.take(value.func, path.step("attr", "func")), *args, **taken)
+
+    def _cached(self, value: Any, path: Path) -> Any:
+        """The function under an lru_cache, which must not keep tracers."""
+        self.guard(type(value), path.step("type"))
+        return self.take(value.__wrapped__, path.step("attr", "__wrapped__"))
+
+    # --- modules ---------------------------------------------------------------------------------
+
+    def module_attribute(self, module: ModuleType, path: Path | None, name: str) -> Any:
+        """What ``module.name`` gives in recorded code; `path` is None for what was imported within it."""
+        value = getattr(module, name)
+        at = path.step("attr", name) if path is not None else None
+        if policy.is_user_module(module) or policy.is_mutable(value):
+            if at is None:
+                raise CaptureError(f"`{module.__name__}.{name}` is read at {user_line(2)} through an import inside the "
+                                   "function, where its changes cannot be followed; pass it as an argument")
+            return self.take(value, at)
+        if isinstance(value, ModuleType):
+            return ModuleView(self, value, at)
+        stand_in = policy.substitute(value)
+        if stand_in is None:
+            stand_in = policy.refused(value, f"{module.__name__}.{name}", user_line)
+        return value if stand_in is None else stand_in
+
+    def _import(self, name: str, names: Any = None, local: Any = None, fromlist: Any = (), level: int = 0) -> Any:
+        """``__import__`` for recorded code."""
+        real = names.real if isinstance(names, GlobalsView) else names
+        module = builtins.__import__(name, real, local, fromlist, level)
+        if policy.is_user_module(module):
+            raise CaptureError(f"module `{module.__name__}` is imported inside the recorded function, at "
+                               f"{user_line(2)}, where its reads cannot be followed; import it at the top of the file")
+        return ModuleView(self, module, None)
+
+    def copy_of(self, function: Any) -> Any:
+        """The noted copy of a function that was made inside this recording: itself."""
+        inner = function
+        while isinstance(inner, (MethodType, functools.partial)):
+            inner = inner.__func__ if isinstance(inner, MethodType) else inner.func
+        made_here = isinstance(inner, FunctionType) and type(inner.__globals__) is GlobalsView
+        if made_here or isinstance(inner, (Nested, ObjectView)):
+            return function
+        raise CaptureError(f"{function!r} was reached, at {user_line(2)}, in a way that cannot be followed; use it "
+                           "through a global, a closure or an attribute that the recorded function reads itself")
+
+
+_STATIC = frozenset({str, bytes, int, bool, complex, type(None), type(...), range})
+
+
+def _moves(item: Any) -> bool:
+    """Whether an item of a captured sequence has to be taken on its own rather than guarded with the rest."""
+    if type(item) is tuple:
+        return any(map(_moves, item))
+    return type(item) not in _STATIC and not isinstance(item, (enum.Enum, np.integer, np.bool_, np.dtype))
+
+
+def _unfollowable(cls: type) -> str | None:
+    """Why the attributes of the instances of a class cannot be followed, or None if they can."""
+    if any(policy.is_opaque(base) for base in cls.__mro__):
+        return f"is a {cls.__name__}, whose data cannot be followed: take plain arrays out of it before"
+    for base in cls.__mro__[:-1]:
+        if not base.__flags__ & (1 << 9) and base is not SimpleNamespace:  # Py_TPFLAGS_HEAPTYPE
+            return f"is a {cls.__name__}, a kind of {base.__name__} whose content cannot be followed"
+        if "__getattribute__" in vars(base):
+            return f"is a {cls.__name__}, which has a __getattribute__ of its own"
+    return None
+
+
+_TAKERS: dict[type, Any] = {
+    FunctionType: Captures.function, MethodType: Captures._method, functools.partial: Captures._partial,
+    _LRU: Captures._cached, list: Captures._list, tuple: Captures._tuple, set: Captures._set,
+    **dict.fromkeys(_DICTS, Captures.dict_view),
+}

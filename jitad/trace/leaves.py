@@ -1,0 +1,43 @@
+"""Leaves of arguments, captures and results: which are data of a tape, with what `Aval`, and which are refused."""
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import numpy as np
+
+from jitad.primitives.core import SUPPORTED
+from jitad.tape import Aval
+
+__all__ = ["aval_of", "is_dynamic", "refusal"]
+
+
+def is_dynamic(leaf: Any) -> bool:
+    """Whether a leaf of the arguments is an input of the tape (an array or a number) or a static value."""
+    kind = type(leaf)
+    return kind is np.ndarray or kind in (float, int, bool) or (
+        isinstance(leaf, (np.ndarray, np.generic, float, int, complex)) and not isinstance(leaf, enum.Enum))
+
+
+def aval_of(value: Any) -> Aval:
+    """Shape and dtype of an array or number whose dtype is supported."""
+    dtype = np.asarray(value).dtype
+    return Aval(np.shape(value), dtype, type(value) in (int, float))
+
+
+def refusal(value: Any) -> str | None:
+    """Why an array or number cannot be an input of a tape, and what to do; None when it can."""
+    if isinstance(value, (np.ma.MaskedArray, np.matrix)):
+        return f"is a {type(value).__name__}, whose operations are not those of arrays; pass np.asarray of it"
+    if isinstance(value, int) and not -2**63 <= value < 2**63:
+        return "is an integer beyond 64 bits; pass it as a float"
+    dtype = np.asarray(value).dtype
+    if dtype.name not in SUPPORTED:
+        if dtype.kind == "c":
+            return f"is complex ({dtype}); complex numbers are not supported: pass real and imaginary parts apart"
+        if dtype.kind == "O":
+            return "is an object array; convert it with .astype(float)"
+        return f"has dtype {dtype}, which is not supported; convert it to float64, float32, an integer or bool"
+    if not dtype.isnative:
+        return f"is in foreign byte order ({dtype.str}); convert it with .astype({dtype.name!r})"
+    return None

@@ -1,0 +1,14 @@
+"""All NumPy functions that have a rule: importing this module fills `dispatch.FUNCTIONS`."""
+from jitad.trace import (
+    indexing,
+    numpy_contract,
+    numpy_elementwise,
+    numpy_join,
+    numpy_linalg,
+    numpy_reduce,
+    numpy_shape,
+)
+from jitad.trace.dispatch import FUNCTIONS, implements
+
+__all__ = ["FUNCTIONS", "implements", "indexing", "numpy_contract", "numpy_elementwise", "numpy_join", "numpy_linalg",
+           "numpy_reduce", "numpy_shape"]

@@ -1,0 +1,173 @@
+"""SciPy functions that are written in Python and do not dispatch.
+
+`SUBSTITUTES` maps each to a replacement which the function copies of a recording
+see in its place. A replacement calls the original when nothing is traced.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from scipy import special
+
+from jitad.primitives.core import stop_gradient
+from jitad.tape import Value
+from jitad.trace import numpy_functions  # noqa: F401  (fills the table)
+from jitad.trace.dispatch import as_value, builder_in, lift_all, refused, user_line
+from jitad.trace.numpy_elementwise import where
+from jitad.trace.numpy_linalg import check_square, det, inv, row, with_columns
+from jitad.trace.numpy_reduce import axes_of, fresh, max_, sum_
+from jitad.trace.numpy_shape import drop
+from jitad.trace.ufuncs import apply_ufunc, as_float
+
+SUBSTITUTES: dict[Any, Callable[..., Any]] = {}
+
+
+def substitute(original: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Enter the decorated function as what recorded code sees in place of `original`."""
+    def enter(impl: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(original)
+        def replacement(*args: Any, **kwargs: Any) -> Any:
+            builder = builder_in(args, kwargs)
+            if builder is None:
+                return original(*args, **kwargs)
+            with user_line(builder):
+                return impl(*args, **kwargs)
+
+        SUBSTITUTES[original] = replacement
+        return impl
+    return enter
+
+
+# --- scipy.special -----------------------------------------------------------------------------
+
+@substitute(special.logsumexp)
+def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False) -> Any:
+    if return_sign:
+        raise refused(builder_in(a, b), "scipy.special.logsumexp with return_sign=True")
+    return traced_logsumexp(a, axis, b, keepdims)
+
+
+def traced_logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -> Any:
+    """``m + log(sum(b * exp(a - m)))``; terms with ``b == 0`` do not count, whatever their `a`.
+
+    The derivative is the softmax, and 0 where all terms are -inf.
+    """
+    a = as_float(as_value(builder_in(a, b), a))
+    if b is not None:
+        a, b = np.broadcast_arrays(a, as_value(a.builder, b))
+    axes = axes_of(axis, a.ndim)
+    if b is None and any(a.shape[d] == 0 for d in axes):
+        return np.log(sum_(a, axes, keepdims=keepdims))             # log of an empty sum, -inf
+    top = max_(stop_gradient(a if b is None else where(b == 0, -np.inf, a)), axes, keepdims=True)
+    top = where(np.isfinite(top), top, 0.0)
+    terms = a - top
+    terms = np.exp(terms) if b is None else b * np.exp(np.minimum(terms, np.log(np.finfo(a.dtype).max) - 1))
+    total = sum_(terms, axes, keepdims=True)
+    result = where(total == 0, -np.inf, np.log(total) + top)
+    return fresh(result if keepdims else drop(result, axes))
+
+
+def _softmax_axes(axis: Any, ndim: int) -> tuple[int, ...]:
+    return axes_of(axis, ndim)
+
+
+@substitute(special.softmax)
+def softmax(x: Any, axis: Any = None) -> Any:
+    x = as_float(lift_all(x)[0])
+    axes = _softmax_axes(axis, x.ndim)
+    e = np.exp(x - stop_gradient(max_(x, axes, keepdims=True)))
+    return e / sum_(e, axes, keepdims=True)
+
+
+@substitute(special.log_softmax)
+def log_softmax(x: Any, axis: Any = None) -> Any:
+    x = as_float(lift_all(x)[0])
+    axes = _softmax_axes(axis, x.ndim)
+    top = stop_gradient(max_(x, axes, keepdims=True))
+    shifted = x - where(np.isfinite(top), top, 0.0)
+    return shifted - np.log(sum_(np.exp(shifted), axes, keepdims=True))
+
+
+@substitute(special.polygamma)
+def polygamma(n: Any, x: Any) -> Any:
+    if builder_in(n) is not None:
+        raise refused(builder_in(n), "scipy.special.polygamma with a traced order", "pass the order as a static value")
+    x = as_float(lift_all(x)[0])
+    if np.ndim(n) or int(n) != n or n < 0:
+        raise refused(x, "scipy.special.polygamma with an order that is no natural number")
+    return apply_ufunc(special.digamma, x) if n == 0 else row("polygamma")(x, n=int(n))
+
+
+# --- scipy.linalg ------------------------------------------------------------------------------
+
+@substitute(scipy.linalg.solve_triangular)
+def solve_triangular(a: Any, b: Any, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False,
+                     overwrite_b: bool = False, check_finite: bool = True) -> Any:
+    a, b = lift_all(a, b)
+    trans = {"N": 0, "T": 1, "C": 1, 2: 1}.get(trans, trans)
+    vector = b.ndim == 1
+    return with_columns(lambda p, q: row("solve_triangular")(p, q, lower=bool(lower), trans=int(trans),
+                                                             unit=bool(unit_diagonal)), check_square(a), b, vector)
+
+
+@substitute(scipy.linalg.cholesky)
+def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    a = check_square(lift_all(a)[0])
+    if lower:
+        return row("cholesky")(a)
+    return np.swapaxes(row("cholesky")(np.swapaxes(a, -1, -2)), -1, -2)
+
+
+@substitute(scipy.linalg.cho_factor)
+def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """The other triangle of the factor, which SciPy leaves undefined, is zero."""
+    return cholesky(a, lower), bool(lower)
+
+
+@substitute(scipy.linalg.cho_solve)
+def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
+    c, lower = c_and_lower
+    first = solve_triangular(c, b, trans=0 if lower else 1, lower=lower)
+    return solve_triangular(c, first, trans=1 if lower else 0, lower=lower)
+
+
+@substitute(scipy.linalg.solve)
+def solve(a: Any, b: Any, lower: bool = False, overwrite_a: bool = False, overwrite_b: bool = False,
+          check_finite: bool = True, assume_a: Any = None, transposed: bool = False) -> Any:
+    a, b = lift_all(a, b)
+    a = check_square(a)
+    kind = {None: "general", "gen": "general", "symmetric": "sym", "hermitian": "sym", "her": "sym",
+            "positive definite": "pos"}.get(assume_a, assume_a)
+    if kind in ("sym", "pos"):                                      # only one triangle is read
+        half = np.tril(a) if lower else np.triu(a)
+        a = half + np.swapaxes(np.tril(a, -1) if lower else np.triu(a, 1), -1, -2)
+    elif kind != "general":
+        raise refused(a, f"scipy.linalg.solve with assume_a={assume_a!r}", "leave assume_a out")
+    a = np.swapaxes(a, -1, -2) if transposed else a
+    return with_columns(lambda p, q: row("solve")(p, q), a, b, b.ndim == 1)
+
+
+@substitute(scipy.linalg.inv)
+def inv_(a: Any, overwrite_a: bool = False, check_finite: bool = True, **options: Any) -> Any:
+    _no_options(a, "scipy.linalg.inv", options)
+    return inv(a)
+
+
+@substitute(scipy.linalg.det)
+def det_(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    return det(a)
+
+
+def _no_options(a: Any, name: str, options: dict[str, Any]) -> None:
+    if any(v not in (None, False) for v in options.values()):
+        raise refused(builder_in(a), f"{name} with {', '.join(options)}=", "leave the option out")
+
+
+@substitute(np.isscalar)
+def isscalar(element: Any) -> bool:
+    """NumPy's function does not dispatch: a traced number is a scalar, an array of no dimensions is not."""
+    return isinstance(element, Value) and element.ndim == 0 and not getattr(element, "boxed", False)

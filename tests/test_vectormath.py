@@ -1,0 +1,349 @@
+"""The math expansions against mpmath and, at special points, against NumPy and SciPy.
+
+Every expansion runs twice: compiled by numba, where a*b+c becomes one instruction if the machine has it, and
+through the NumPy evaluator, where it never does.
+"""
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import mpmath as mp
+import numba
+import numpy as np
+import pytest
+from llvmlite import binding, ir
+from scipy import special
+
+from jitad.compile import scalar_llvm, scalar_numpy, vectormath_explog
+from jitad.compile.scalar import call, cast, const, select, var
+from jitad.compile.vectormath import EXPANSIONS
+from jitad.compile.vectormath_numba import intrinsic
+
+HALF_PI, TINY, HUGE = math.pi / 2, 5e-324, 1.7976931348623157e308
+SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 2.0, -2.0, -3.0, 0.5, TINY, -TINY, 2.0**-1022,
+                    -(2.0**-1022), HUGE, -HUGE, 2.0**52, 2.0**53 + 2])
+FOUR_ULP = {"erf", "erfc", "lgamma", "digamma", "ndtr", "log_ndtr"}
+POSITIVE = {"lgamma", "digamma"}  # the negative axis has a test of its own
+UNARY = [name for name in EXPANSIONS if name != "logaddexp"]
+RNG = np.random.default_rng(7)
+N = 600
+
+
+def uniform(low: float, high: float, n: int = N) -> np.ndarray:
+    return RNG.uniform(low, high, n)
+
+
+def spread(low: float, high: float, n: int = N // 2) -> np.ndarray:
+    """Both signs, magnitudes even in the exponent."""
+    magnitude = 10.0 ** RNG.uniform(low, high, n)
+    return np.concatenate([magnitude, -magnitude])
+
+
+def near(points: Any) -> np.ndarray:
+    """Close to the points, from one ulp to a tenth away."""
+    offsets = spread(-16.5, -1, 60)
+    return np.concatenate([p * (1 + offsets) if p else offsets for p in np.atleast_1d(points)])
+
+
+def logistic_points() -> list[np.ndarray]:
+    return [uniform(-746, 40), uniform(-40, 746), uniform(-40, 40), uniform(-3, 3)]
+
+
+def gamma_points() -> list[np.ndarray]:
+    return [uniform(0, 12), uniform(7, 100, 200), uniform(0.4, 2.6), near([0.5, 1.0, 1.25, 1.4616321449683623, 2.0, 2.5, 8.0])]
+
+
+def angles() -> list[np.ndarray]:
+    multiples = np.unique((10.0 ** uniform(0, 15)).astype(np.int64))
+    worst = [6381956970095103 * 2.0**797, 5319372648326541 * 2.0**-52, 0.7853981633974483, 0.7853981633974484]
+    return [uniform(-8, 8), uniform(-1e5, 1e5), spread(5, 308), multiples * HALF_PI, np.arange(200) * (HALF_PI / 2),
+            np.array(worst)]
+
+
+def logarithm(base: float | None = None) -> Callable[..., Any]:
+    return lambda x: mp.mpf("-inf") if x == 0 else mp.nan if x < 0 else mp.log(x) if base is None else mp.log(x, base)
+
+
+def mp_log1p(x: Any) -> Any:
+    return mp.log1p(x) if x > -1 else mp.mpf("-inf") if x == -1 else mp.nan
+
+
+def mp_softplus(x: Any) -> Any:
+    return mp.log1p(mp.exp(x)) if x < 800 else x
+
+
+def mp_erfc(x: Any) -> Any:
+    return mp.erfc(x) if abs(x) < 40 else mp.mpf(0 if x > 0 else 2)
+
+
+def mp_log_ndtr(x: Any) -> Any:
+    z = -x / mp.sqrt(2)
+    if z < 500:
+        return mp.log1p(-mp_erfc(-z) / 2) if x > 0 else mp.log(mp.erfc(z) / 2)
+    y = 1 / (2 * z * z)
+    return -z * z - mp.log(2 * z * mp.sqrt(mp.pi)) + mp.log1p(-y + 3 * y**2 - 15 * y**3)
+
+
+def mp_lgamma(x: Any) -> Any:
+    if x > 1e16:
+        return (x - 0.5) * mp.log(x) - x + mp.log(2 * mp.pi) / 2
+    return mp.re(mp.loggamma(x)) if abs(x) > 1e-30 else -mp.log(abs(x)) - mp.euler * x
+
+
+def mp_digamma(x: Any) -> Any:
+    if x > 1e16:
+        return mp.log(x) - 1 / (2 * x)
+    return mp.digamma(x) if abs(x) > 1e-30 else -1 / x - mp.euler
+
+
+# name: (exact function, the function whose special values count, hard points)
+CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[[], list[np.ndarray]]]] = {
+    "exp": (mp.exp, np.exp, lambda: [uniform(-746, 710), uniform(-1, 1), uniform(709, 710), uniform(-746, -708)]),
+    "exp2": (lambda x: mp.mpf(2) ** x, np.exp2, lambda: [uniform(-1076, 1025), uniform(-1, 1), uniform(-1075, -1021)]),
+    "expm1": (mp.expm1, np.expm1, lambda: [uniform(-50, 710), uniform(-2, 2), uniform(-0.4, 0.4), near([0.0])]),
+    "log": (logarithm(), np.log, lambda: [near([1.0]), uniform(0, 3), uniform(0.6, 1.6)]),
+    "log2": (logarithm(2), np.log2, lambda: [near([1.0]), uniform(0, 3), 2.0 ** np.arange(-1074, 1024)]),
+    "log10": (logarithm(10), np.log10, lambda: [near([1.0]), uniform(0, 3)]),
+    "log1p": (mp_log1p, np.log1p, lambda: [near([-1.0, 0.0]), uniform(-1, 3), uniform(-0.4, 0.6)]),
+    "tanh": (mp.tanh, np.tanh, lambda: [uniform(-20, 20), uniform(-1, 1), near([0.0, 0.55])]),
+    "sinh": (mp.sinh, np.sinh, lambda: [uniform(-711, 711), uniform(-3, 3), uniform(709, 711), near([0.0])]),
+    "cosh": (mp.cosh, np.cosh, lambda: [uniform(-711, 711), uniform(-3, 3), uniform(709, 711)]),
+    "sin": (mp.sin, np.sin, angles),
+    "cos": (mp.cos, np.cos, angles),
+    "tan": (mp.tan, np.tan, angles),
+    "expit": (lambda x: 1 / (1 + mp.exp(-x)), special.expit, logistic_points),
+    "softplus": (mp_softplus, lambda x: np.logaddexp(0, x), logistic_points),
+    "log_expit": (lambda x: -mp_softplus(-x), special.log_expit, logistic_points),
+    "erf": (mp.erf, special.erf, lambda: [uniform(-6, 6), uniform(-1, 1)]),
+    "erfc": (mp_erfc, special.erfc, lambda: [uniform(-6, 28), uniform(-1, 1), uniform(26, 27.3)]),
+    "ndtr": (lambda x: mp_erfc(-x / mp.sqrt(2)) / 2, special.ndtr, lambda: [uniform(-39, 10), uniform(-2, 2)]),
+    "log_ndtr": (mp_log_ndtr, special.log_ndtr, lambda: [uniform(-39, 39), uniform(-2, 2), uniform(-1e4, 0)]),
+    "lgamma": (mp_lgamma, special.gammaln, gamma_points),
+    "digamma": (mp_digamma, special.digamma, gamma_points),
+}
+
+
+@cache
+def reference(name: str) -> tuple[np.ndarray, list[Any]]:
+    """Hard points and the exact values there."""
+    exact, _, points = CASES[name]
+    x = np.concatenate([spread(-320, 308.2), *points()])
+    x = x[x > 0] if name in POSITIVE else x
+    with mp.workprec(180):
+        return x, [exact(mp.mpf(float(v))) for v in x]
+
+
+@cache
+def compiled(name: str, arity: int = 1) -> Any:
+    function = intrinsic(name)
+    if arity == 2:
+        @numba.njit
+        def both(x: Any, y: Any, out: Any) -> None:
+            for i in range(out.size):
+                out[i] = function(x[i], y[i])
+        return both
+
+    @numba.njit
+    def loop(x: Any, out: Any) -> None:
+        for i in range(out.size):
+            out[i] = function(x[i])
+    return loop
+
+
+def run(name: str, way: str, *x: np.ndarray) -> np.ndarray:
+    if way == "numpy":
+        names = [f"x{i}" for i in range(len(x))]
+        expr = EXPANSIONS[name](*(var(n, "f8") for n in names))
+        return np.asarray(scalar_numpy.evaluate(expr, dict(zip(names, x, strict=True))))
+    out = np.empty(x[0].shape)
+    compiled(name, len(x))(*x, out)
+    return out
+
+
+def ulp_error(got: float, exact: Any) -> float:
+    """|got - exact| in units of the last place that float64 has at `exact`."""
+    if mp.isnan(exact) or np.isnan(got):
+        return 0.0 if mp.isnan(exact) and np.isnan(got) else np.inf
+    if abs(exact) >= mp.mpf(2) ** 1024 * (1 - mp.mpf(2) ** -54) or np.isinf(got):
+        return 0.0 if abs(exact) > HUGE and got == math.copysign(np.inf, exact) else np.inf
+    exponent = max(int(mp.floor(mp.log(abs(exact), 2))) - 52, -1074) if exact else -1074
+    return float(abs(mp.mpf(float(got)) - exact) / mp.mpf(2) ** exponent)
+
+
+def largest_error(name: str, got: np.ndarray) -> tuple[float, float]:
+    """The largest error and where it is."""
+    x, exact = reference(name)
+    with mp.workprec(180):
+        errors = [ulp_error(g, e) for g, e in zip(got, exact, strict=True)]
+    return max(zip(errors, x, strict=True))
+
+
+@pytest.mark.parametrize("way", ["numba", "numpy"])
+@pytest.mark.parametrize("name", UNARY)
+def test_accuracy(name: str, way: str) -> None:
+    error, where = largest_error(name, run(name, way, reference(name)[0]))
+    assert error <= (4 if name in FOUR_ULP else 2), f"{name}({where!r}) is {error:.2f} ulp off"
+
+
+def test_the_accuracy_test_notices_a_wrong_coefficient(monkeypatch) -> None:
+    wrong = [c * (1 + 1e-12) if i == 1 else c for i, c in enumerate(vectormath_explog.EXP)]
+    monkeypatch.setattr(vectormath_explog, "EXP", wrong)
+    assert largest_error("exp", run("exp", "numpy", reference("exp")[0]))[0] > 2
+
+
+@pytest.mark.parametrize("way", ["numba", "numpy"])
+@pytest.mark.parametrize("name", UNARY)
+def test_special_values(name: str, way: str) -> None:
+    """Zeros (with sign), infinities and NaN as the reference has them; finite values to 4 ulp."""
+    with np.errstate(all="ignore"):
+        expected = CASES[name][1](SPECIAL)
+    got = run(name, way, SPECIAL)
+    if name == "lgamma":  # SciPy overflows at subnormal arguments, where the value is 744.44
+        expected[np.abs(SPECIAL) == TINY] = 744.4400719213812
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(expected))
+    exact = np.isinf(expected) | (expected == 0)
+    np.testing.assert_array_equal(got[exact], expected[exact])
+    np.testing.assert_array_equal(np.signbit(got[exact]), np.signbit(expected[exact]))
+    np.testing.assert_allclose(got, expected, rtol=1e-15, atol=0)
+
+
+@pytest.mark.parametrize("way", ["numba", "numpy"])
+@pytest.mark.parametrize("name", sorted(POSITIVE))
+def test_gamma_functions_of_negative_arguments(name: str, way: str) -> None:
+    """The error is absolute near the zeros: a few times 2**-52."""
+    x = -np.concatenate([uniform(0, 10), uniform(0, 200, 100), 10.0 ** uniform(-300, -1, 100), np.arange(1, 12) + 1e-9,
+                         [2.4570247382208006, 2.747682646727413, 0.5040830082644554]])
+    got = run(name, way, x)
+    with mp.workprec(180):
+        exact = [CASES[name][0](mp.mpf(float(v))) for v in x]
+        errors = [abs(mp.mpf(float(g)) - e) / max(1, abs(e)) for g, e in zip(got, exact, strict=True)]
+    assert max(errors) < 8 * 2.0**-52
+
+
+@pytest.mark.parametrize("way", ["numba", "numpy"])
+def test_logaddexp(way: str) -> None:
+    """To 2 ulp of the result or of the larger argument."""
+    a = np.concatenate([uniform(-800, 800), uniform(-3, 3), spread(-320, 308)])
+    b = np.concatenate([uniform(-800, 800), uniform(-3, 3), spread(-320, 308)])
+    got = run("logaddexp", way, a, b)
+    with mp.workprec(180):
+        for x, y, g in zip(a, b, got, strict=True):
+            exact = max(x, y) + mp.log1p(mp.exp(-abs(mp.mpf(float(x)) - mp.mpf(float(y)))))
+            assert abs(mp.mpf(float(g)) - exact) <= 2 * max(math.ulp(float(exact)), math.ulp(max(x, y)))
+    a, b = (v.ravel() for v in np.meshgrid(SPECIAL, SPECIAL))
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(run("logaddexp", way, a, b), np.logaddexp(a, b), rtol=1e-15, atol=0)
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_loops_vectorise(name: str) -> None:
+    """The machine code works on several doubles at once and calls no function."""
+    compiled(name)(np.ones(3), np.ones(3))
+    code = "".join(compiled(name).inspect_llvm().values())
+    assert re.search(r"fmul contract <\d+ x double>", code)
+    assert not re.search(rf"call [^\n]*@(jitad\.)?{name}\(", code)
+
+
+def loop_module(name: str, arity: int) -> ir.Module:
+    """void loop(double* x..., double* out, int64 n), as LLVM IR."""
+    module, pointer, integer = ir.Module(), ir.DoubleType().as_pointer(), ir.IntType(64)
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [pointer] * (arity + 1) + [integer]), "loop")
+    entry, body, leave = (function.append_basic_block() for _ in range(3))
+    builder = ir.IRBuilder(entry)
+    builder.branch(body)
+    builder.position_at_end(body)
+    i = builder.phi(integer)
+    *inputs, out, n = function.args
+    value = scalar_llvm.call_by_name(builder, name, [builder.load(builder.gep(p, [i])) for p in inputs])
+    builder.store(value, builder.gep(out, [i]))
+    following = builder.add(i, integer(1))
+    i.add_incoming(integer(0), entry)
+    i.add_incoming(following, body)
+    builder.cbranch(builder.icmp_signed("<", following, n), body, leave)
+    builder.position_at_end(leave)
+    builder.ret_void()
+    return module
+
+
+@pytest.mark.parametrize(("triple", "features", "lanes"), [("x86_64-unknown-linux-gnu", "+avx2,+fma", 4),
+                                                          ("aarch64-linux-gnu", "+neon", 2)])
+@pytest.mark.parametrize("name", EXPANSIONS)
+def test_loops_vectorise_for_other_machines(name: str, triple: str, features: str, lanes: int) -> None:
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    try:
+        target = binding.Target.from_triple(triple)
+    except RuntimeError:
+        pytest.skip(f"this llvmlite has no target {triple}")
+    machine = target.create_target_machine(features=features, opt=3)
+    module = binding.parse_assembly(str(loop_module(name, 2 if name == "logaddexp" else 1)))
+    module.triple, module.data_layout = triple, str(machine.target_data)
+    options = binding.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = True
+    builder = binding.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    assert f"<{lanes} x double>" in str(module)
+
+
+def test_intrinsics_take_other_types() -> None:
+    log1p, logaddexp = intrinsic("log1p"), intrinsic("logaddexp")
+
+    @numba.njit
+    def values(f4: Any, i8: Any, b1: Any) -> Any:
+        return log1p(f4), log1p(i8), log1p(b1), logaddexp(f4, 2.0)
+
+    single, *doubles = values(np.float32(0.5), 3, True)
+    assert np.float32(single) == np.log1p(np.float32(0.5)) and numba.typeof(single) == numba.typeof(0.5)
+    np.testing.assert_allclose(doubles, [np.log1p(3.0), np.log1p(1.0), np.logaddexp(0.5, 2.0)], rtol=1e-15)
+
+
+def call_built(expr: Any, *values: float) -> Any:
+    """`expr` of float64 variables x0, x1, ... compiled by `scalar_llvm.build`."""
+    from numba.core import types
+    from numba.extending import intrinsic as numba_intrinsic
+    kinds = {"f8": types.float64, "f4": types.float32, "i8": types.int64, "b1": types.boolean}
+
+    @numba_intrinsic
+    def built(typingctx: Any, x0: Any, x1: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            value = scalar_llvm.build(builder, expr, {f"x{i}": a for i, a in enumerate(args)})
+            return builder.zext(value, ir.IntType(8)) if expr.dtype == "b1" else value
+        return kinds[expr.dtype](types.float64, types.float64), codegen
+
+    @numba.njit
+    def caller(x0: float, x1: float) -> Any:
+        return built(x0, x1)
+    return caller(*values)
+
+
+def test_every_machine_operation_is_built() -> None:
+    a, b = var("x0", "f8"), var("x1", "f8")
+    i, f = cast(a, "i8"), cast(b, "f4")
+    total = const(0.0)
+    roundings = [call(name, b) for name in ("floor", "ceil", "trunc", "rint")]
+    for term in [*roundings, a / b, -a, abs(b), call("sqrt", a), call("copysign", a, b), call("atan2", a, b), call("arctan2", a, b),
+                 cast(call("exp", f), "f8"),
+                 cast(f * f, "f8"), cast(i * 3 - i / 2 + abs(-i), "f8"), cast((i << 3) ^ (i >> 1) | 8, "f8"),
+                 cast(call("lshr", -i, const(60, "i8")), "f8"), select(a < b, a, b), select(~(a >= b), a, b),
+                 select(a.ne(b) & cast(i, "b1"), 1.0, a), cast(cast(b, "b1"), "f8"), cast(a < b, "f8")]:
+        total = total * 0.5 + term
+    x = (3.25, -1.75)
+    expected = scalar_numpy.evaluate(total, {"x0": x[0], "x1": x[1]})
+    assert call_built(total, *x) == pytest.approx(float(expected), rel=1e-7)
+
+
+def test_deep_and_shared_expressions() -> None:
+    """Neither Python's recursion limit nor the number of paths through the graph matters."""
+    x = var("x0", "f8")
+    deep = x
+    for _ in range(3000):
+        deep = deep + 1.0
+    for _ in range(60):
+        deep = (deep + deep) * 0.5
+    assert call_built(deep, 1.0, 0.0) == 3001.0
+    with pytest.raises(NotImplementedError, match="median"):
+        call_built(call("median", cast(x, "i8")), 1.0, 0.0)
