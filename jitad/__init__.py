@@ -1,0 +1,34 @@
+"""jitad: gradients of plain NumPy code at machine-code speed.
+
+>>> import numpy as np
+>>> from jitad import jit_grad
+>>> @jit_grad
+... def logp(theta):
+...     return -0.5 * np.sum(theta**2)
+>>> logp(np.array([1.0, 2.0]))
+array([-1., -2.])
+"""
+from __future__ import annotations
+
+from jitad import cache
+from jitad.api import grad, jit, jit_grad, value_and_grad
+from jitad.errors import (
+    ArgumentTypeError,
+    CaptureError,
+    ConcretizationError,
+    JitadError,
+    LeakedTracerError,
+    MutationError,
+    OutputError,
+    SignatureError,
+    TapeError,
+    TapeMismatchWarning,
+    UnsupportedOperationError,
+)
+
+__version__ = "0.1.0"
+__all__ = [
+    "ArgumentTypeError", "CaptureError", "ConcretizationError", "JitadError", "LeakedTracerError", "MutationError",
+    "OutputError", "SignatureError", "TapeError", "TapeMismatchWarning", "UnsupportedOperationError", "cache", "grad",
+    "jit", "jit_grad", "value_and_grad",
+]

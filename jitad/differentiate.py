@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from jitad.errors import UnsupportedOperationError
 from jitad.primitives.core import FLOATS, Primitive, cast, full, select, zeros_like
+from jitad.primitives.view import spread, view
 from jitad.tape import Builder, Node, Value
 
 
@@ -32,10 +33,21 @@ class Cotangent:
         if isinstance(partial, (int, float)):
             raw = self.raw if partial == 1 else -self.raw if partial == -1 else self.raw * partial
             return Cotangent(raw, self.mask)
+        if self.mask is None and self.raw.node.prim.kind == "spread":
+            return Cotangent(_inside_spread(self.raw, partial))
         partial, mask = _split_mask(partial)
         if mask is not None and self.mask is not None and mask.number != self.mask.number:
             return Cotangent(select(self.mask, self.raw * partial, 0.0), mask)
         return Cotangent(self.raw if _is_constant(partial, 1.0) else self.raw * partial, mask or self.mask)
+
+
+def _inside_spread(ct: Value, partial: Value) -> Value:
+    """``spread(u) * partial`` as the spread of a product: what lies outside of the slice is structurally
+    zero and must not meet `partial`, and need not be computed."""
+    node, builder = ct.node, ct.builder
+    u, index = builder.value(node.inputs[0]), node.params["index"]
+    product = Cotangent(u).times(view(partial, u.shape, index)).value()
+    return spread(product, node.params["shape"], index)
 
 
 def _is_constant(value: Value, number: float) -> bool:

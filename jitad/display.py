@@ -14,7 +14,9 @@ def format_tape(tape: Tape, around: int | None = None) -> str:
             if not _inline(tape.nodes[n]) or n in tape.outputs]
     widths = [max((len(r[c]) for r in rows), default=0) for c in range(3)]
     lines = [f"{r[0]:>{widths[0]}} : {r[1]:<{widths[1]}} = {r[2]:<{widths[2]}}  {r[3]}".rstrip() for r in rows]
-    returned = ", ".join(_operand(tape, o, names) for o in tape.outputs)
+    labels = tape.labels or ("",) * len(tape.outputs)
+    returned = ", ".join(f"{label}={_operand(tape, o, names)}" if label else _operand(tape, o, names)
+                         for o, label in zip(tape.outputs, labels, strict=True))
     return "\n".join([*lines, f"return {returned}"])
 
 
@@ -50,3 +52,12 @@ def _subscript(index: Any) -> str:
         text = " + ".join(names[d] if step == 1 else f"{step}*{names[d]}" for d, step in terms)
         parts.append(text if text and not offset else f"{offset} + {text}" if text else str(offset))
     return ", ".join(parts)
+
+
+class Text(str):
+    """Text that shows itself as it is, also at the prompt."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)

@@ -35,7 +35,11 @@ def evaluate(tape: Tape, *inputs: Any) -> list[np.ndarray]:
     for number, node in enumerate(tape.nodes):
         if node.prim.kind == "input":
             continue
-        values[number] = evaluate_node(node, [values[i] for i in node.inputs])
+        try:
+            values[number] = evaluate_node(node, [values[i] for i in node.inputs])
+        except Exception as error:
+            error.add_note(f"in {node.prim.name} at {node.where}")
+            raise
         for i in set(node.inputs):
             if last_use[i] == number and i not in keep:
                 values[i] = None

@@ -52,7 +52,7 @@ def _once(tape: Tape) -> Tape:
             continue
         builder.line = node.where
         values[number] = _rebuild(builder, node, [values[i] for i in node.inputs])  # type: ignore[misc]
-    return builder.finish(values[o] for o in tape.outputs)  # type: ignore[misc]
+    return builder.finish((values[o] for o in tape.outputs), tape.labels)  # type: ignore[misc]
 
 
 def _rebuild(builder: Builder, node: Node, inputs: list[Value]) -> Value:
@@ -158,6 +158,12 @@ def _sub(node: Node, a: Value, b: Value) -> Value | None:
 @rewrites("neg", "logical_not")
 def _twice(node: Node, a: Value) -> Value | None:
     return a.builder.value(a.node.inputs[0]) if a.node.prim is node.prim and a.dtype == node.aval.dtype else None
+
+
+@rewrites("alias", "stop_gradient", "positive")
+def _same(node: Node, a: Value, **params: Any) -> Value | None:
+    """They matter to differentiation alone, which is over."""
+    return a if a.dtype == node.aval.dtype else None
 
 
 @rewrites("pow", "float_power")

@@ -89,12 +89,14 @@ class Node:
 
 @dataclass(frozen=True)
 class Tape:
-    """Nodes in SSA order. `inputs` and `outputs` are node numbers; `names` are the inputs' names."""
+    """Nodes in SSA order. `inputs` and `outputs` are node numbers; `names` are the inputs' names,
+    `labels` the outputs'."""
 
     nodes: tuple[Node, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     names: tuple[str, ...]
+    labels: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -195,7 +197,7 @@ class Builder:
                 numbers[number] = self.apply(node.prim, [numbers[i] for i in node.inputs], node.params, node.where)
         return [self.value(numbers[o]) for o in tape.outputs]
 
-    def finish(self, outputs: Iterable[Value]) -> Tape:
+    def finish(self, outputs: Iterable[Value], labels: Iterable[str] = ()) -> Tape:
         """The tape of what `outputs` need (inputs stay), checked."""
         wanted = [o.number for o in outputs]
         live, stack = set(self.inputs), list(wanted)
@@ -209,7 +211,7 @@ class Builder:
         nodes = tuple(Node(n.prim, tuple(new[i] for i in n.inputs), n.params, n.aval, n.where)
                       for n in (self.nodes[i] for i in order))
         return Tape(nodes, tuple(new[i] for i in self.inputs), tuple(new[i] for i in wanted),
-                    tuple(self.names)).check()
+                    tuple(self.names), tuple(labels)).check()
 
 
 class Value:

@@ -1,271 +1,19 @@
-"""NumPy and SciPy functions on traced values against the functions themselves: value, dtype, shape, gradient, errors."""
+"""NumPy and SciPy functions on traced values against the functions themselves: value, dtype, shape, gradient."""
 from __future__ import annotations
 
-import copy
 import math
 import operator
 import warnings
 
 import numpy as np
 import pytest
-import scipy.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special
+from trace_cases import TABLE, flat, gradients, tape_of, traced
 
-import jitad.primitives  # noqa: F401
-from jitad.differentiate import pullback
-from jitad.errors import ConcretizationError, MutationError, UnsupportedOperationError
 from jitad.evaluate import evaluate
-from jitad.tape import Aval, Builder, Tape, Where
-from jitad.trace.dispatch import FUNCTIONS
 from jitad.trace.scipy_functions import SUBSTITUTES
-from jitad.trace.tracer import Tracer
-
-LINALG = {"cholesky", "solve_triangular", "solve", "inv", "det", "slogdet_sign", "slogdet_log"}
-
-
-class LineBuilder(Builder):
-    """A minimal recorder: every node comes from line 7 of model.py."""
-
-    def __init__(self) -> None:
-        super().__init__(wrap=Tracer)
-
-    def where(self) -> Where:
-        return Where("/home/user/model.py", 7, "logp")
-
-
-def flat(result):
-    return [r for part in result for r in flat(part)] if isinstance(result, (list, tuple)) else [result]
-
-
-def traced(*args):
-    builder = LineBuilder()
-    return [builder.input(Aval(np.shape(a), np.asarray(a).dtype, type(a) in (int, float)), f"x{i}")
-            for i, a in enumerate(args)]
-
-
-def tape_of(function, *args) -> Tape:
-    inputs = traced(*args)
-    builder = inputs[0].builder
-    outputs = [r if isinstance(r, Tracer) else builder.const(r) for r in flat(function(*inputs))]
-    return builder.finish(outputs)
-
-
-def gradients(tape: Tape, args, weights):
-    builder = Builder()
-    inputs = [builder.input(tape.nodes[i].aval, f"x{i}") for i in tape.inputs]
-    outputs = builder.replay(tape, inputs)
-    seeds = [builder.const(w) for w in weights]
-    return evaluate(builder.finish(pullback(builder, outputs, seeds, inputs)), *args)
-
-
-# --- the table: label, function, shapes ----------------------------------------------------------
-V, M, S, T3 = (5,), (3, 4), (3, 3), (2, 3, 4)
-
-OPERATORS = [
-    ("add", lambda x, y: x + y, (M, (4,))), ("radd number", lambda x: 2 + x, (M,)), ("sub", lambda x, y: x - y, (M, M)),
-    ("rsub", lambda x: 1.5 - x, (V,)), ("mul", lambda x, y: x * y, (M, (3, 1))), ("div", lambda x, y: x / y, (M, M)),
-    ("rdiv", lambda x: 2 / x, (V,)), ("array - x", lambda x: np.arange(5) - x, (V,)),
-    ("array @ x", lambda x: np.arange(15.0).reshape(3, 5) @ x, (V,)), ("x @ array", lambda x: x @ np.eye(5), (V,)),
-    ("float64 * x", lambda x: np.float64(2) * x, (V,)), ("float32 * x", lambda x: np.float32(2) * x, (V,)),
-    ("list + x", lambda x: [1, 2, 3, 4, 5] + x, (V,)), ("pow 2", lambda x: x ** 2, (M,)),
-    ("pow 0.5", lambda x: x ** 0.5, (M,)), ("pow 3", lambda x: x ** 3, (M,)), ("pow -1", lambda x: x ** -1.0, (M,)),
-    ("pow 0", lambda x: x ** 0, (M,)), ("pow -2.5", lambda x: x ** -2.5, (M,)), ("rpow", lambda x: 2.0 ** x, (V,)),
-    ("pow array", lambda x: x ** np.array([0, 1, 2, 3, 4]), (V,)), ("pow x", lambda x, y: np.float64(1) * x ** y, (V, V)),
-    ("neg", lambda x: -x, (V,)), ("pos", lambda x: +x, (V,)), ("abs", lambda x: abs(-x), (V,)),
-    ("floordiv", lambda x: x // 0.7, (V,)), ("mod", lambda x: x % 0.7, (V,)), ("int floordiv", lambda x: x // 2, (V,)),
-    ("int mod", lambda x: -x % 3, (V,)), ("divmod", lambda x: divmod(x, 2), (V,)), ("lt", lambda x, y: x < y, (V, V)),
-    ("ge", lambda x: x >= 1, (V,)), ("eq", lambda x: x == x, (V,)), ("ne", lambda x: x != 1, (V,)),
-    ("eq None", lambda x: x == None, (V,)), ("ne str", lambda x: x != "a", (V,)),  # noqa: E711
-    ("and", lambda x: (x > 1) & (x < 2), (V,)), ("invert", lambda x: ~(x > 1), (V,)), ("xor", lambda x: (x > 1) ^ True, (V,)),
-    ("bool + bool", lambda x: (x > 1) + (x > 0), (V,)), ("sum()", lambda x: sum(x), (V,)),
-    ("in-place on numbers", lambda x: operator.iadd(x.sum(), 2.0), (V,)), ("iter", lambda x: [2 * r for r in x], (M,)),
-    ("unpack", lambda x: (lambda a, *b: a * b[-1])(*x), (M,)), ("len", lambda x: x * len(x), (M,)),
-    ("round", lambda x: round(x[0], 1), (V,)), ("deepcopy", lambda x: copy.deepcopy(x) * copy.copy(x), (V,)),
-]
-
-UFUNCS = [
-    *((u.__name__, u, (M,)) for u in (
-        np.exp, np.exp2, np.expm1, np.log, np.log2, np.log10, np.log1p, np.sqrt, np.cbrt, np.square, np.absolute, np.fabs,
-        np.sign, np.sin, np.cos, np.tan, np.arctan, np.sinh, np.cosh, np.tanh, np.arcsinh, np.rint, np.floor,
-        np.ceil, np.trunc, np.isnan, np.isfinite, np.negative, np.positive, np.conjugate, np.degrees, np.deg2rad,
-        np.logical_not, np.signbit, special.gammaln, special.digamma, special.erf, special.erfc, special.ndtr,
-        special.log_ndtr, special.expit, special.log_expit, special.entr)),
-    *((u.__name__, u, (M, (4,))) for u in (
-        np.hypot, np.arctan2, np.maximum, np.minimum, np.fmax, np.fmin, np.logaddexp, np.logaddexp2, np.power, np.float_power,
-        np.copysign, np.fmod, np.logical_and, np.greater_equal, special.xlogy, special.xlog1py)),
-    ("reciprocal", lambda x: np.reciprocal(x * 1.0), (M,)), ("arcsin", lambda x: np.arcsin(x / 5), (M,)),
-    ("arccos", lambda x: np.arccos(x / 5), (M,)), ("arctanh", lambda x: np.arctanh(x / 5), (M,)),
-    ("arccosh", lambda x: np.arccosh(x + 1), (M,)), ("logit", lambda x: special.logit(x / 5), (M,)),
-    ("polygamma", lambda x: SUBSTITUTES[special.polygamma](2, x), (M,)), ("modf", np.modf, (V,)),
-    ("dtype=", lambda x: np.add(x, 1, dtype=np.float64), (M,)), ("add.reduce", np.add.reduce, (M,)),
-    ("multiply.reduce", lambda x: np.multiply.reduce(x, axis=1), (M,)), ("maximum.reduce", np.maximum.reduce, (M,)),
-    ("minimum.reduce", lambda x: np.minimum.reduce(x, axis=None, keepdims=True), (M,)),
-    ("logaddexp.reduce", lambda x: np.logaddexp.reduce(x, axis=1), (M,)), ("add.accumulate", np.add.accumulate, (M,)),
-    ("multiply.accumulate", lambda x: np.multiply.accumulate(x, axis=1), (M,)),
-    ("logaddexp.accumulate", np.logaddexp.accumulate, (V,)), ("maximum.accumulate", np.maximum.accumulate, (V,)),
-    ("outer", np.multiply.outer, (M, V)), ("subtract.outer", lambda x: np.subtract.outer(x, np.arange(3)), (V,)),
-    ("vecdot", np.vecdot, (M, M)), ("matvec", np.matvec, (M, (4,))), ("vecmat", np.vecmat, ((3,), M)),
-]
-
-ELEMENTWISE = [
-    ("where", lambda x, y: np.where(x > 1, x, y), (M, (4,))), ("where number", lambda x: np.where(x > 1, np.log(x), 0), (M,)),
-    ("where const", lambda x: np.where(np.array([True, False, True]), x, -1.0), ((3,),)),
-    ("select", lambda x: np.select([x < 1, x < 2], [x * 2, x * 3], 7), (V,)), ("clip", lambda x: np.clip(x, 0.8, 2), (M,)),
-    ("clip method", lambda x: x.clip(max=2), (M,)), ("clip none", lambda x: np.clip(x, None, 1.9), (M,)),
-    ("round", lambda x: np.round(x, 1), (M,)), ("round method", lambda x: x.round(), (M,)), ("nan_to_num", np.nan_to_num, (M,)),
-    ("isclose", lambda x: np.isclose(x, x + 1e-9), (M,)), ("allclose", lambda x: np.allclose(x, x), (M,)),
-    ("real", np.real, (M,)), ("imag", np.imag, (M,)), ("conj", lambda x: x.conj(), (M,)), ("copy", np.copy, (M,)),
-    ("astype", lambda x: x.astype(np.float32), (M,)), ("astype int", lambda x: x.astype(int), (M,)), ("sinc", np.sinc, (V,)),
-    ("fix", np.fix, (V,)), ("shape", lambda x: x * np.shape(x)[1] * np.ndim(x) * np.size(x), (M,)),
-    ("result_type", lambda x: x.astype(np.result_type(x, np.float32)), (M,)),
-    ("zeros_like", lambda x: np.zeros_like(x) + x, (M,)), ("ones_like", lambda x: np.ones_like(x, dtype=np.float32), (M,)),
-    ("full_like", lambda x: np.full_like(x, 2.5), (M,)), ("full_like x", lambda x: np.full_like(x, x[0, 0]), (M,)),
-    ("attributes", lambda x: x * (x.size + x.ndim + x.itemsize + x.nbytes), (M,)),
-    ("iscomplexobj", lambda x: x * np.iscomplexobj(x), (M,)), ("isreal", np.isreal, (M,)),
-]
-
-SHAPE = [
-    ("reshape", lambda x: np.reshape(x, (2, -1)), (M,)), ("reshape method", lambda x: x.reshape(4, 3), (M,)),
-    ("reshape F", lambda x: x.reshape((2, 6), order="F"), (M,)), ("reshape unit", lambda x: x.reshape(1, 3, 1, 4), (M,)),
-    ("reshape empty", lambda x: x.reshape(0, 3), ((0, 4),)), ("reshape 0-d", lambda x: x.reshape(1, 1), ((),)),
-    ("ravel", np.ravel, (T3,)), ("ravel F", lambda x: np.ravel(x, "F"), (M,)), ("flatten", lambda x: x.flatten(), (M,)),
-    ("transpose", np.transpose, (T3,)), ("transpose axes", lambda x: np.transpose(x, (-1, 0, 1)), (T3,)),
-    ("transpose method", lambda x: x.transpose(1, 0, 2), (T3,)), ("T", lambda x: x.T, (T3,)), ("mT", lambda x: x.mT, (T3,)),
-    ("matrix_transpose", np.matrix_transpose, (T3,)), ("swapaxes", lambda x: np.swapaxes(x, 0, -1), (T3,)),
-    ("moveaxis", lambda x: np.moveaxis(x, [0, 1], [-1, 0]), (T3,)), ("rollaxis", lambda x: np.rollaxis(x, 2), (T3,)),
-    ("expand_dims", lambda x: np.expand_dims(x, (0, -1)), (M,)), ("squeeze", np.squeeze, ((1, 3, 1),)),
-    ("squeeze axis", lambda x: x.squeeze(-1), ((1, 3, 1),)), ("broadcast_to", lambda x: np.broadcast_to(x, (2, 3, 4)), ((3, 1),)),
-    ("broadcast_arrays", lambda x, y: np.broadcast_arrays(x, y, 1.0), ((3, 1), (4,))), ("flip", np.flip, (T3,)),
-    ("flip axis", lambda x: np.flip(x, (0, -1)), (T3,)), ("fliplr", np.fliplr, (M,)), ("flipud", np.flipud, (M,)),
-    ("rot90", np.rot90, (M,)), ("roll", lambda x: np.roll(x, 2), (M,)), ("roll axis", lambda x: np.roll(x, (1, -2), (0, 1)), (M,)),
-    ("repeat", lambda x: np.repeat(x, 2), (M,)), ("repeat axis", lambda x: x.repeat(3, axis=-1), (M,)),
-    ("repeat counts", lambda x: np.repeat(x, [2, 0, 1], axis=0), (M,)), ("tile", lambda x: np.tile(x, (2, 1, 3)), (M,)),
-    ("tile 1", lambda x: np.tile(x, 2), (M,)), ("split", lambda x: np.split(x, 2, axis=1), (M,)),
-    ("split at", lambda x: np.split(x, [1, 4]), (V,)), ("array_split", lambda x: np.array_split(x, 3), (V,)),
-    ("hsplit", lambda x: np.hsplit(x, 2), (M,)), ("vsplit", lambda x: np.vsplit(x, 3), (M,)),
-    ("unstack", lambda x: np.unstack(x, axis=1), (M,)), ("dsplit", lambda x: np.dsplit(x, 2), (T3,)),
-    ("atleast", lambda x: [np.atleast_1d(x), np.atleast_2d(x), np.atleast_3d(x)], (V,)),
-    ("atleast 0-d", lambda x: [np.atleast_1d(x), np.atleast_2d(x), np.atleast_3d(x)], ((),)),
-    ("concatenate", lambda x, y: np.concatenate([x, y], axis=-1), (M, (3, 2))), ("concatenate x", np.concatenate, (M,)),
-    ("concatenate const", lambda x: np.concatenate([np.arange(2), x, [7.5]]), (V,)),
-    ("concatenate None", lambda x: np.concatenate([x, x], axis=None), (M,)),
-    ("stack", lambda x, y: np.stack([x, y], axis=-1), (M, M)), ("stack numbers", lambda x: np.stack([x[0], 1.0, 2]), (V,)),
-    ("hstack", lambda x: np.hstack([x, 1.0, x[0]]), (V,)), ("hstack 2", lambda x: np.hstack([x, x]), (M,)),
-    ("vstack", lambda x: np.vstack([x, x]), (V,)), ("dstack", lambda x: np.dstack([x, x]), (M,)),
-    ("column_stack", lambda x, y: np.column_stack([x, y]), ((3,), M)), ("append", lambda x: np.append(x, 1.0), (V,)),
-    ("append axis", lambda x: np.append(x, np.ones((1, 4)), axis=0), (M,)),
-    ("append nested", lambda x: np.append(x, [x[0], 3.0]), (V,)),
-    ("block", lambda x: np.block([[x, np.ones((3, 1))], [x[:1], np.ones((1, 1))]]), (M,)),
-    ("pad", lambda x: np.pad(x, ((1, 0), (2, 1)), constant_values=3), (M,)), ("diag 1", lambda x: np.diag(x, -1), (V,)),
-    ("diag 2", lambda x: np.diag(x, 1), (M,)), ("diagflat", np.diagflat, (V,)), ("diagonal", lambda x: x.diagonal(1, 0, -1), (T3,)),
-    ("tril", np.tril, (T3,)), ("triu", lambda x: np.triu(x, 1), (M,)), ("tril 1-d", np.tril, (V,)), ("trace", np.trace, (T3,)),
-    ("trace method", lambda x: x.trace(offset=1), (M,)), ("linalg.trace", np.linalg.trace, (T3,)),
-    ("linalg.diagonal", np.linalg.diagonal, (T3,)),
-]
-
-OPTIONS = ({}, {"axis": 0}, {"axis": -1, "keepdims": True}, {"axis": (0, 2)}, {"axis": (-1, 1), "keepdims": True},
-           {"axis": ()}, {"keepdims": True})
-REDUCTIONS = [
-    *((f"{f.__name__} {o}", lambda x, f=f, o=o: f(x, **o), (T3,)) for f in (
-        np.sum, np.prod, np.max, np.amin, np.mean, np.var, np.std, np.any, np.all) for o in OPTIONS
-      if not (f is np.std and o.get("axis") == ())),
-    *((f"{name} method", lambda x, name=name: getattr(x, name)(), (M,)) for name in (
-        "sum", "prod", "mean", "var", "std", "max", "min", "any", "all", "cumsum", "cumprod")),
-    *((f"{f.__name__} 0-d", f, ((),)) for f in (np.sum, np.prod, np.max, np.mean, np.any, np.cumsum)),
-    *((f"{f.__name__} empty", f, ((0, 3),)) for f in (np.sum, np.prod, np.any, np.all, np.cumsum)),
-    ("max empty axis", lambda x: np.max(x, axis=1), ((0, 3),)), ("sum dtype", lambda x: np.sum(x, dtype=np.float32), (M,)),
-    ("sum where", lambda x: np.sum(x, axis=0, where=x > 1, initial=2), (M,)),
-    ("sum where const", lambda x: x.sum(where=[True, False, True, True]), (M,)),
-    ("prod where", lambda x: np.prod(x, axis=0, where=x > 1, initial=2), (M,)),
-    ("max where", lambda x: np.max(x, axis=1, where=x < 2, initial=0.5), (M,)),
-    ("min initial", lambda x: np.min(x, initial=100, axis=0), ((0, 3),)), ("mean where", lambda x: x.mean(where=x > 0.5), (M,)),
-    ("var ddof", lambda x: np.var(x, axis=1, ddof=1), (M,)), ("std correction", lambda x: np.std(x, correction=1), (M,)),
-    ("var where", lambda x: x.var(axis=0, where=x > 0.5), (M,)), ("var mean", lambda x: np.var(x, mean=x.mean()), (M,)),
-    ("mean dtype", lambda x: np.mean(x, dtype=np.float64), (M,)), ("mean int", lambda x: (10 * x).astype(int).mean(), (M,)),
-    ("any where", lambda x: np.any(x > 2, axis=0, where=x < 2.5), (M,)), ("count_nonzero", lambda x: np.count_nonzero(x > 1, axis=1), (M,)),
-    ("average", lambda x: np.average(x, axis=1), (M,)), ("average w", lambda x, y: np.average(x, axis=1, weights=y), (M, (4,))),
-    ("average ww", lambda x, y: np.average(x, weights=y, returned=True), (M, M)), ("ptp", lambda x: np.ptp(x, axis=0), (M,)),
-    ("cumsum axis", lambda x: np.cumsum(x, axis=-2), (T3,)), ("cumprod axis", lambda x: np.cumprod(x, axis=1), (M,)),
-    ("cumulative_sum", lambda x: np.cumulative_sum(x, include_initial=True), (V,)),
-    ("cumulative_prod", lambda x: np.cumulative_prod(x, axis=0, include_initial=True), (M,)), ("diff", np.diff, (M,)),
-    ("diff n axis", lambda x: np.diff(x, n=2, axis=0), (M,)), ("diff prepend", lambda x: np.diff(x, prepend=0, append=[9.0]), (V,)),
-    ("trapezoid", lambda x: np.trapezoid(x, dx=0.5), (M,)), ("trapezoid x", lambda x, y: np.trapezoid(x, y), (M, (4,))),
-    *((f"logsumexp {o}", lambda x, o=o: SUBSTITUTES[special.logsumexp](x, **o), (T3,)) for o in OPTIONS),
-    ("logsumexp b", lambda x, y: SUBSTITUTES[special.logsumexp](x, b=y, axis=1), (M, M)),
-    ("logsumexp b const", lambda x: SUBSTITUTES[special.logsumexp](x, b=[1, 0, 2, 3], axis=1), (M,)),
-    ("softmax", lambda x: SUBSTITUTES[special.softmax](x, axis=1), (M,)), ("log_softmax", SUBSTITUTES[special.log_softmax], (M,)),
-]
-
-PRODUCTS = [
-    *((f"matmul {a}@{b}", operator.matmul, (a, b)) for a, b in (
-        ((4,), (4,)), (M, (4,)), ((3,), M), (M, (4, 2)), (T3, (4, 2)), (T3, (2, 4, 3)), ((5, 1, 3, 4), (2, 4, 2)),
-        ((4,), (2, 4, 3)), (T3, (4,)), ((0, 4), (4, 2)), ((3, 0), (0, 2)), ((1, 1), (1, 1)))),
-    *((f"dot {a}.{b}", np.dot, (a, b)) for a, b in (((4,), (4,)), (M, (4,)), (T3, (4, 2)), (T3, (5, 4, 2)), ((), M))),
-    ("dot method", lambda x, y: x.dot(y), (M, (4, 2))), ("inner", np.inner, (M, (2, 4))), ("outer", np.outer, (M, V)),
-    ("vdot", np.vdot, (M, M)), ("tensordot", np.tensordot, (T3, (3, 4, 2))), ("kron", np.kron, (M, (2, 2))),
-    ("tensordot 0", lambda x, y: np.tensordot(x, y, 0), (V, M)), ("kron 1-2", np.kron, (V, (2, 2))),
-    ("tensordot axes", lambda x, y: np.tensordot(x, y, ([0, -1], [1, 0])), (T3, (4, 2, 5))),
-    ("multi_dot", lambda x, y: np.linalg.multi_dot([x, y, x]), (M, (4, 3))), ("linalg.vecdot", np.linalg.vecdot, (M, M)),
-    ("matrix_power", lambda x: np.linalg.matrix_power(x, 5), (S,)),
-    *((f"einsum {spec}", lambda *xs, spec=spec: np.einsum(spec, *xs), shapes) for spec, shapes in (
-        ("ij,jk->ik", (M, (4, 2))), ("ij,jk", (M, (4, 2))), ("ii", (S,)), ("ii->i", (S,)), ("ij->ji", (M,)), ("ij->", (M,)),
-        ("i,i", (V, V)), ("i,j->ij", (V, (3,))), ("ij,jk,kl->il", (M, (4, 2), (2, 5))), ("...ij,...jk->...ik", (T3, (4, 2))),
-        ("...i->...", (T3,)), ("i...,i...", (M, M)), ("bi,bij,bj->b", ((2, 3), T3, (2, 4))), ("ij,ij->ij", (M, (1, 4))),
-        ("iij,j->i", ((3, 3, 4), (4,))), ("ij,kl->", (M, (2, 2))), ("a b , b c -> c a", (M, (4, 2))), (",i", ((), V)),
-        ("i,ij->j", ((1,), M)))),
-    ("einsum lists", lambda x, y: np.einsum(x, [0, 1], y, [1, 2], [2, 0]), (M, (4, 2))),
-    ("einsum lists implicit", lambda x, y: np.einsum(x, [0, 1], y, [1, 2], optimize=True), (M, (4, 2))),
-    ("einsum const", lambda x: np.einsum("ij,j->i", np.arange(15).reshape(3, 5), x), (V,)),
-]
-
-NORMS = [
-    ("norm", np.linalg.norm, (M,)), ("norm 1-d", np.linalg.norm, (V,)),
-    *((f"norm {p}", lambda x, p=p: np.linalg.norm(x, p, axis=-1, keepdims=True), (M,)) for p in (1, 2, np.inf, -np.inf, 0, 3, 2.5)),
-    *((f"norm {p}", lambda x, p=p: np.linalg.norm(x, p), (M,)) for p in ("fro", 1, -1, np.inf, -np.inf)),
-    ("norm axes", lambda x: np.linalg.norm(x, 1, axis=(2, 0), keepdims=True), (T3,)),
-    ("vector_norm", lambda x: np.linalg.vector_norm(x, axis=(0, 2)), (T3,)), ("matrix_norm", np.linalg.matrix_norm, (T3,)),
-]
-
-
-def spd(x):
-    return x @ np.swapaxes(x, -1, -2) + np.eye(x.shape[-1]) * 3
-
-
-SOLVERS = [
-    ("cholesky", lambda x: np.linalg.cholesky(spd(x)), (S,)), ("cholesky batch", lambda x: np.linalg.cholesky(spd(x)), (T3,)),
-    ("cholesky upper", lambda x: np.linalg.cholesky(spd(x), upper=True), (S,)),
-    ("solve", lambda x, y: np.linalg.solve(spd(x), y), (S, (3, 2))), ("solve vector", lambda x, y: np.linalg.solve(spd(x), y), (S, (3,))),
-    ("solve batch", lambda x, y: np.linalg.solve(spd(x), y), (T3, (3, 2))), ("inv", lambda x: np.linalg.inv(spd(x)), (S,)),
-    ("det", lambda x: np.linalg.det(spd(x)), (T3,)), ("slogdet", lambda x: tuple(np.linalg.slogdet(spd(x))), (S,)),
-    ("slogdet field", lambda x: np.linalg.slogdet(spd(x)).logabsdet, (S,)),
-    ("matrix_power -2", lambda x: np.linalg.matrix_power(spd(x), -2), (S,)),
-    ("scipy cholesky", lambda x: SUBSTITUTES[scipy.linalg.cholesky](spd(x)), (S,)),
-    ("scipy cholesky lower", lambda x: SUBSTITUTES[scipy.linalg.cholesky](spd(x), lower=True), (S,)),
-    ("solve_triangular", lambda x, y: SUBSTITUTES[scipy.linalg.solve_triangular](spd(x), y, lower=True), (S, (3,))),
-    ("solve_triangular T", lambda x, y: SUBSTITUTES[scipy.linalg.solve_triangular](spd(x), y, trans="T"), (S, (3, 2))),
-    ("solve_triangular unit", lambda x, y: SUBSTITUTES[scipy.linalg.solve_triangular](spd(x), y, unit_diagonal=True), (S, (3,))),
-    ("cho_solve", lambda x, y: SUBSTITUTES[scipy.linalg.cho_solve](SUBSTITUTES[scipy.linalg.cho_factor](spd(x), lower=True), y), (S, (3,))),
-    ("scipy solve", lambda x, y: SUBSTITUTES[scipy.linalg.solve](spd(x), y, assume_a="pos"), (S, (3,))),
-    ("scipy inv", lambda x: SUBSTITUTES[scipy.linalg.inv](spd(x)), (S,)), ("scipy det", lambda x: SUBSTITUTES[scipy.linalg.det](spd(x)), (S,)),
-]
-
-INDEXING = [
-    ("x[i]", lambda x: x[-1], (M,)), ("x[i, j]", lambda x: x[1, -2], (M,)), ("x[:, i]", lambda x: x[:, 2], (M,)),
-    ("steps", lambda x: x[::-2, 3:0:-1], (M,)), ("None", lambda x: x[None, ..., None, 1], (M,)), ("empty slice", lambda x: x[5:], (V,)),
-    ("ellipsis", lambda x: x[..., 0], (T3,)), ("x[()]", lambda x: x[()], ((),)), ("integers", lambda x: x[[0, 2, 2, -1]], (V,)),
-    ("two arrays", lambda x: x[[0, 1], [2, 3]], (M,)), ("outer arrays", lambda x: x[np.ix_([0, 2], [1, 3])], (M,)),
-    ("mixed", lambda x: x[:, [0, 2], 1], (T3,)), ("apart", lambda x: x[[0, 1], :, [2, 3]], (T3,)),
-    ("mask", lambda x: x[np.array([True, False, True])], (M,)), ("2-d mask", lambda x: x[np.arange(12).reshape(3, 4) > 6], (M,)),
-    ("take", lambda x: np.take(x, [[1, 0], [2, 2]], axis=-1), (M,)), ("take flat", lambda x: x.take([3, -1]), (M,)),
-    ("take clip", lambda x: np.take(x, [-3, 9], mode="clip"), (V,)), ("take wrap", lambda x: np.take(x, [-6, 9], mode="wrap"), (V,)),
-    ("traced index", lambda x: x[(x[:3] / 10).astype(int)], (V,)), ("traced number", lambda x: x[(x[0] / 10).astype(int), 1:], (M,)),
-    ("take of const", lambda x: np.take(np.arange(7.0), x.astype(int)), (V,)),
-    ("take_along_axis", lambda x: np.take_along_axis(x, np.array([[1], [0], [3]]), axis=1), (M,)),
-]
-
-TABLE = OPERATORS + UFUNCS + ELEMENTWISE + SHAPE + REDUCTIONS + PRODUCTS + NORMS + SOLVERS + INDEXING
 
 
 def data(shapes, dtype, seed=0):
@@ -365,7 +113,8 @@ def entry(kind, n, broadcast):
         return st.integers(-n - 1, n) if n else st.integers(-1, 1)
     size = math.prod(broadcast)
     values = st.lists(st.integers(-n, n - 1), min_size=size, max_size=size)
-    return values.map(lambda v: np.array(v).reshape(broadcast) if kind == "a" else np.array(v).reshape(broadcast).tolist())
+    arrays = values.map(lambda v: np.array(v, int).reshape(broadcast))
+    return arrays if kind == "a" else arrays.map(np.ndarray.tolist)
 
 
 @settings(max_examples=600, deadline=None)
@@ -415,9 +164,10 @@ def test_traced_index_arrays(case):
 NUMBERS = [
     ("+", lambda a, b: a + b), ("/", lambda a, b: a / b), ("//", lambda a, b: a // b), ("%", lambda a, b: a % b),
     ("**", lambda a, b: a ** 2), ("** -1", lambda a, b: a ** -1), ("bools", lambda a, b: (a > b) + (a < b) + 1),
-    ("neg", lambda a, b: -(a > 0)), ("divmod", lambda a, b: divmod(a, b)[1]), ("array", lambda a, b: np.float32([1, 2]) * (a / b)),
-    ("ufunc", lambda a, b: np.float32([1, 2]) * np.exp(a)), ("round", lambda a, b: round(a)), ("add", np.add),
-    ("int array", lambda a, b: np.int32([1, 2]) * a), ("where", lambda a, b: np.where(np.array([True, False]), a, np.float32(3))),
+    ("neg", lambda a, b: -(a > 0)), ("divmod", lambda a, b: divmod(a, b)[1]),
+    ("array", lambda a, b: np.float32([1, 2]) * (a / b)), ("ufunc", lambda a, b: np.float32([1, 2]) * np.exp(a)),
+    ("round", lambda a, b: round(a)), ("add", np.add), ("int array", lambda a, b: np.int32([1, 2]) * a),
+    ("where", lambda a, b: np.where(np.array([True, False]), a, np.float32(3))),
     ("sqrt", lambda a, b: np.float32([1, 2]) * a ** 0.5), ("in-place", lambda a, b: operator.iadd(a, b)),
 ]
 
@@ -480,68 +230,3 @@ def test_what_a_traced_value_knows():
         x + "a"
     with pytest.raises(TypeError):
         x + None
-
-
-# --- errors -------------------------------------------------------------------------------------------
-
-CONCRETE = [
-    ("float", lambda x: float(x[0])), ("math.exp", lambda x: math.exp(x[0])), ("asarray", np.asarray), ("if", lambda x: 1 if x[0] > 0 else 2),
-    ("array of", lambda x: np.array([x[0], 1.0])), ("range", lambda x: range(x[0].astype(int))), ("int", lambda x: int(x[0])),
-    ("slice", lambda x: x[:x[0].astype(int)]), ("list", lambda x: [1, 2][x[0].astype(int)]), ("complex", lambda x: complex(x[0])),
-    ("array index", lambda x: np.ones(3)[x.astype(int)]), ("max", lambda x: max(x[0], x[1])), ("in", lambda x: 1.0 in x),
-    ("hash", lambda x: {x[0]: 1}), ("item", lambda x: x[0].item()), ("tolist", lambda x: x.tolist()), ("format", lambda x: f"{x[0]:.3f}"),
-    ("reshape", lambda x: np.ones(3).reshape(x[0].astype(int))), ("SciPy", lambda x: special.logsumexp(x)),
-]
-REFUSED = [
-    ("numpy.median", np.median), ("numpy.where", lambda x: np.where(x > 0)), ("numpy.sort", np.sort), (".sort()", lambda x: x.sort()),
-    (".argmax()", lambda x: x.argmax()), ("scipy.special.jv", lambda x: special.jv(1, x)), ("out=", lambda x: np.sum(x, out=np.zeros(()))),
-    ("mask", lambda x: x[x > 0]), ("counts", lambda x: np.repeat(x, x.astype(int))), ("ord=2", lambda x: np.linalg.norm(x[:, None], 2)),
-    ("numpy.linalg.svd", lambda x: np.linalg.svd(x[:, None])), ("complex128", lambda x: x * 1j), ("object", lambda x: x * np.array([None])),
-    ("numpy.subtract.reduce", np.subtract.reduce), ("where=", lambda x: np.exp(x, where=x > 0)), ("float16", lambda x: x.astype("f2")),
-    ("longdouble", lambda x: x * np.longdouble(2)), ("numpy.spacing", np.spacing), ("numpy.interp", lambda x: np.interp(x, [0, 1], [0, 1])),
-    ("numpy.fft", np.fft.fft), ("traced integer", lambda x: 2 ** x.astype(int)), ("flat", lambda x: x.flat), ("wrap", lambda x: np.pad(x, 1, "wrap")),
-]
-MUTATIONS = [
-    ("x[0] = 1", lambda x: operator.setitem(x, 0, 1.0)), ("x += 1", lambda x: operator.iadd(x, 1)), ("x *= 2", lambda x: operator.imul(x, 2)),
-    ("a += x", lambda x: operator.iadd(np.zeros(3), x)), ("add.at", lambda x: np.add.at(x, [0], 1)), ("x[...] += 1", lambda x: operator.iadd(x[0, ...], 1)),
-    ("out", lambda x: np.exp(x, out=np.zeros(3))),
-]
-
-
-@pytest.mark.parametrize(("what", "error", "function"), [
-    *((w, ConcretizationError, f) for w, f in CONCRETE), *((w, UnsupportedOperationError, f) for w, f in REFUSED),
-    *((w, MutationError, f) for w, f in MUTATIONS)], ids=lambda p: p if isinstance(p, str) else "")
-def test_errors_say_what_and_where(what, error, function):
-    with pytest.raises(error) as caught:
-        function(*traced(np.ones(3)))
-    text = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
-    assert "/home/user/model.py:7" in text
-    if error is UnsupportedOperationError:
-        assert what in text
-
-
-@pytest.mark.parametrize("function", [
-    lambda x: x + np.ones(7), lambda x: x @ np.ones((2, 5)), lambda x: x.reshape(5, 5), lambda x: np.concatenate([x, np.ones(2)]),
-    lambda x: np.sum(x, axis=5), lambda x: x[10], lambda x: x[[0, 9]], lambda x: np.dot(x, np.ones(2)), lambda x: np.stack([x, x[0]]),
-    lambda x: np.where(x > 0, np.ones(9), x), lambda x: np.einsum("ij,jk", x, np.ones((7, 2))), lambda x: x[1, 2, 3], lambda x: x[1.5],
-    lambda x: np.linalg.cholesky(x), lambda x: np.transpose(x, (0, 0)), lambda x: np.broadcast_to(x, (2, 2)), lambda x: x[np.array([True])],
-    lambda x: np.max(x[:0]), lambda x: x.squeeze(0), lambda x: np.linalg.solve(np.eye(3), x[:2]), lambda x: np.inner(x, np.ones(2)),
-    lambda x: np.tensordot(x, np.ones((3, 3))), lambda x: np.split(x, 2), lambda x: np.einsum("ij,jk->ii", x, x.T), lambda x: x[..., ...]])
-def test_shape_errors_keep_numpys_message(function):
-    x = np.ones((3, 4))
-    with pytest.raises(Exception, match=".") as plain_error:
-        function(x)
-    with pytest.raises(type(plain_error.value)) as caught:
-        function(*traced(x))
-    assert str(caught.value) == str(plain_error.value)
-    assert any("/home/user/model.py:7" in note for note in caught.value.__notes__)
-
-
-def test_no_function_of_numpy_falls_through():
-    """Every function that NumPy hands over has a rule or is refused; none runs on."""
-    x, = traced(np.ones((2, 2)))
-    for name in "sort argsort argmax median quantile cov corrcoef interp convolve cross unique histogram gradient".split():
-        assert getattr(np, name) not in FUNCTIONS
-    for function in (np.sort, np.argsort, np.argmax, np.median, np.cov, np.unique, np.array_equal, np.cross):
-        with pytest.raises(UnsupportedOperationError):
-            function(*(x,) * (2 if function in (np.array_equal, np.cross) else 1))

@@ -309,7 +309,8 @@ def _unique_names(tape: Tape) -> dict[int, str]:
     """Readable names: the user's for inputs, the primitive's and a number for the rest."""
     names: dict[int, str] = {}
     taken = {"block", "end", "status", "np", *VARIABLES}
-    for i, name in zip(tape.inputs, tape.names, strict=True):
+    labelled = list(zip(tape.outputs, tape.labels, strict=False))
+    for i, name in [*zip(tape.inputs, tape.names, strict=True), *labelled]:
         clean = "".join(c if c.isalnum() else "_" for c in name).strip("_") or "x"
         clean = clean if clean.isascii() and not clean[0].isdigit() else f"x{i}"
         while clean in taken or clean in _RESERVED:

@@ -3,13 +3,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from jitad.primitives.core import Primitive
+from jitad.primitives.core import Primitive, alias
 from jitad.primitives.reduce import parse
 from jitad.tape import Aval, Builder, Node, Tape, Value
-
-copy = Primitive("copy", kind="elementwise", evaluate=lambda x, slot: np.array(x), infer=lambda x, slot: x,
-                 scalar=lambda x, slot: x, info={"resolve": lambda key: (np.dtype(key),)})
-"""The same value in a place of its own; `slot` keeps two copies of one value apart."""
 
 gemm = Primitive("gemm", kind="call", evaluate=lambda a, b, spec: np.einsum(spec, a, b, optimize=True),
                  infer=lambda a, b, spec: Aval(tuple(dict(zip(
@@ -36,7 +32,7 @@ def prepare(tape: Tape, layouts: tuple[str, ...]) -> Tape:
         value = values[o]
         fresh = value.node.prim.kind not in ("input", "const") and value.number not in [v.number for v in outputs]
         outputs.append(value if fresh else _copied(value, place))
-    return builder.finish(outputs)
+    return builder.finish(outputs, tape.labels)
 
 
 def _rebuilt(builder: Builder, node: Node, operands: list[Value], contiguous: list[bool]) -> Value:
@@ -49,7 +45,7 @@ def _rebuilt(builder: Builder, node: Node, operands: list[Value], contiguous: li
 
 
 def _copied(value: Value, slot: int) -> Value:
-    return value.builder.value(value.builder.apply(copy, [value.number], {"slot": slot}, value.node.where))
+    return value.builder.value(value.builder.apply(alias, [value.number], {"slot": slot}, value.node.where))
 
 
 def _for_blas(node: Node, operands: list[Value]) -> bool:

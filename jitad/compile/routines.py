@@ -18,9 +18,12 @@ from typing import Any
 from llvmlite import binding
 
 from jitad.compile.routines_code import Code
+from jitad.compile.routines_lu import det, inv, slogdet_log, slogdet_sign, solve
 from jitad.compile.routines_solve import cholesky, gemm, solve_triangular
 
-ROUTINES: dict[str, Callable[..., None]] = {"cholesky": cholesky, "solve_triangular": solve_triangular, "gemm": gemm}
+ROUTINES: dict[str, Callable[..., None]] = {
+    "cholesky": cholesky, "solve_triangular": solve_triangular, "gemm": gemm, "solve": solve, "inv": inv, "det": det,
+    "slogdet_sign": slogdet_sign, "slogdet_log": slogdet_log}
 EXTERNAL = {"cython_blas": ("gemm", "trsm", "trsv"), "cython_lapack": ("potrf", "getrf", "getrs", "getri")}
 
 

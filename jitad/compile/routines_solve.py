@@ -9,14 +9,15 @@ from typing import Any
 
 from jitad.compile.routines_code import Code, Index
 
-CHOLESKY_UNROLLED, CHOLESKY_LOOPS = 6, 16       # sides up to which code of our own is faster than a call
-TRIANGULAR_UNROLLED, TRIANGULAR_LOOPS = 5, 16
+CHOLESKY_UNROLLED = 12                       # sides up to which unrolled code of our own is faster than LAPACK
+TRIANGULAR_UNROLLED = 150                    # multiplications up to which substitution is unrolled
+TRIANGULAR_LOOPS = 32                        # and the side and columns up to which it is our own
 
 
 def cholesky(code: Code, out: Any, a: Any, batch: int, n: int) -> None:
     """The lower factor of each matrix, from its lower triangle."""
     code.unrolled = n <= CHOLESKY_UNROLLED
-    write = _cholesky_loops if n <= CHOLESKY_LOOPS else _cholesky_lapack
+    write = _cholesky_loops if code.unrolled else _cholesky_lapack
     if n:
         code.rolled(0, batch, lambda i: write(code, code.at(out, code.mul(i, n * n)), code.at(a, code.mul(i, n * n)), n))
 
@@ -60,7 +61,7 @@ def solve_triangular(code: Code, out: Any, a: Any, b: Any, batch: int, n: int, k
     """``op(a) @ out = b`` for each matrix."""
     if not n:
         return
-    code.unrolled = n <= TRIANGULAR_UNROLLED and n * k <= 16
+    code.unrolled = n * n * k <= TRIANGULAR_UNROLLED
 
     def each(i: Index) -> None:
         matrix, x = code.at(a, code.mul(i, n * n)), code.at(out, code.mul(i, n * k))
@@ -70,7 +71,7 @@ def solve_triangular(code: Code, out: Any, a: Any, b: Any, batch: int, n: int, k
         code.copy(x, code.at(b, code.mul(i, n * k)), n * k)
         if not k:
             return
-        if n <= TRIANGULAR_LOOPS:
+        if n <= TRIANGULAR_LOOPS and k <= TRIANGULAR_LOOPS:
             _substitution(code, x, matrix, n, k, bool(lower), bool(trans), bool(unit))
         elif k == 1:
             code.lapack("trsv", "UL"[not lower], "TN"[trans], "NU"[unit], n, matrix, n, x, 1)

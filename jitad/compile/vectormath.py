@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from . import vectormath_explog as explog
+from . import vectormath_inverse as inverse
+from . import vectormath_power as power
 from . import vectormath_special as special
 from . import vectormath_trig as trig
 from .scalar import Expr
@@ -17,7 +19,10 @@ EXPANSIONS: dict[str, Callable[..., Expr]] = {
     for family, names in (
         (explog, "exp exp2 expm1 log log2 log10 log1p tanh sinh cosh expit log_expit softplus logaddexp"),
         (trig, "sin cos tan"),
-        (special, "erf erfc ndtr log_ndtr lgamma digamma"),
+        (inverse, "arctan arctan2 arcsin arccos arcsinh arccosh arctanh"),
+        (power, "cbrt hypot"),
+        (special, "erf erfc erfcx ndtr log_ndtr lgamma digamma"),
     )
     for name in names.split()
 }
+EXPANSIONS["pow"] = power.power

@@ -86,12 +86,13 @@ COSPI = (
 )
 
 
-def erfcx(x: Expr) -> Expr:
+def erfcx_positive(x: Expr) -> Expr:
     """exp(x**2) erfc(x) for x >= 0, on all of the half line by t = (x - 4) / (x + 4).
 
     M. M. Shepherd and J. G. Laframboise, Math. Comp. 36 (1981) 249, with other k and degree.
     """
-    return constant_last((x - 4.0) / (x + 4.0), GAUSS) / (1.0 + 2.0 * x)
+    b = clamp(x, None, 1e300)
+    return 0.5 * constant_last((b - 4.0) / (b + 4.0), GAUSS) / (0.5 + x)
 
 
 def constant_last(x: Expr, coefficients: Sequence[float]) -> Expr:
@@ -100,7 +101,7 @@ def constant_last(x: Expr, coefficients: Sequence[float]) -> Expr:
 
 
 def minus_square(x: Expr, half: float = 1.0) -> tuple[Expr, Expr]:
-    """-half x**2 in two words, `half` a power of two: a factor of 26 bits has an exact square."""
+    """-half x**2 in two words, |half| a power of two: a factor of 26 bits has an exact square."""
     first = unbits(bits(x) & -0x8000000)
     return first * first * -half, (x - first) * (x + first) * -half
 
@@ -113,7 +114,16 @@ def erf_small(x: Expr) -> Expr:
 def erfc_positive(x: Expr) -> Expr:
     """erfc(x) for x >= 0 by erfcx."""
     x = clamp(x, None, 28.0)
-    return exp_scaled(*minus_square(x), erfcx(x))
+    return exp_scaled(*minus_square(x), erfcx_positive(x))
+
+
+def erfcx(x: Expr) -> Expr:
+    """exp(x**2) erfc(x): about 0 and, as 2 exp(x**2) - erfcx(-x), below 0 from the exponential."""
+    a = abs(x)
+    central, tail = a < SMALL, erfcx_positive(a)
+    high, low = minus_square(clamp(a, None, 28.0), -1.0)
+    growing = exp_scaled(high, low, select(central, 1.0 - erf_small(x), 2.0)) - select(central, const(0.0), tail)
+    return select(central | (x < 0.0), growing, tail)
 
 
 def erf(x: Expr) -> Expr:
@@ -130,7 +140,7 @@ def erfc(x: Expr) -> Expr:
 def normal_tail(x: Expr) -> tuple[Expr, Expr, Expr]:
     """(z, g, tail): tail = ndtr(-x) for x >= 0, z = x sqrt(1/2), g = erfcx(z) / 2."""
     z = clamp(x, None, 1e300) * SQRT_HALF
-    g = 0.5 * erfcx(z)
+    g = 0.5 * erfcx_positive(z)
     return z, g, exp_scaled(*minus_square(clamp(x, None, 39.0), 0.5), g)
 
 

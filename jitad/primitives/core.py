@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from jitad.compile.scalar import Expr, call
-from jitad.errors import UnsupportedOperationError
+from jitad.errors import TapeError, UnsupportedOperationError
 from jitad.tape import Aval, Builder, Value
 
 TABLE: dict[str, Primitive] = {}
@@ -75,6 +75,8 @@ def builder_of(operands: Sequence[Any]) -> Builder | None:
 def lift(builder: Builder, operand: Any) -> Value:
     """`operand` as a value of `builder`; numbers and arrays become constants."""
     if isinstance(operand, Value):
+        if operand.builder is not builder:
+            raise builder.foreign(operand) if hasattr(builder, "foreign") else TapeError("values of two tapes have met")
         return operand
     return builder.const(operand, weak=type(operand) in (int, float))
 
@@ -117,7 +119,8 @@ def _align(builder: Builder, prim: Primitive, operands: Sequence[Any]) -> list[V
     aligned = []
     for operand, dtype in zip(operands, dtypes, strict=False):
         if not isinstance(operand, Value):
-            operand = builder.const(np.asarray(operand).astype(dtype))
+            operand = builder.const(np.asarray(operand, dtype) if type(operand) is int else
+                                    np.asarray(operand).astype(dtype))      # an int that does not fit is an error
         aligned.append(broadcast_to(cast(operand, dtype), shape))
     return aligned
 
@@ -209,6 +212,14 @@ stop_gradient = Primitive(
     "stop_gradient", kind="elementwise", evaluate=lambda x: x, infer=lambda x: x, scalar=lambda x: x,
     info={"resolve": lambda key: (np.dtype({float: "f8", int: "i8"}.get(key, key)),)},
     samples=None)
+
+
+alias = Primitive(
+    "alias", kind="elementwise", evaluate=lambda x, slot: np.array(x), infer=lambda x, slot: x,
+    partials=lambda y, x, slot: 1.0, scalar=lambda x, slot: x,
+    info={"resolve": lambda key: (np.dtype({float: "f8", int: "i8"}.get(key, key)),)}, samples=None)
+"""The same value as a node of its own; `slot` keeps two aliases of one value apart. An inner
+differentiation is with respect to an alias, so that it does not see other uses of the value."""
 
 
 # --- structure -------------------------------------------------------------------------------

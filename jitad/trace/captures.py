@@ -37,7 +37,7 @@ from jitad.trace.copies import Copies, GlobalsView
 from jitad.trace.leaves import refusal
 from jitad.trace.nested import CaptureView, Nested
 from jitad.trace.scan import Scan
-from jitad.trace.standins import ClassView, DictView, ModuleView, ObjectView, Poison, object_view, view_super
+from jitad.trace.standins import ClassView, DictView, ModuleView, ObjectView, Poison, object_view, state_of, view_super
 from jitad.trace.where import user_line
 
 __all__ = ["Captures"]
@@ -61,6 +61,8 @@ class Captures:
         self.scan = Scan(self)
         self.copies = Copies(self)
         self._taken: dict[Path, tuple[Any, Any]] = {}
+        self._met: dict[int, Path] = {}
+        self._aliases: list[tuple[Path, Path]] = []
         self._lists: list[tuple[Any, Any, Path]] = []
 
     # --- running and checking --------------------------------------------------------------------
@@ -86,17 +88,43 @@ class Captures:
                 changed = len(copy) != len(before) or any(a is not b for a, b in zip(copy, before, strict=True))
             if changed:
                 raise self._changed(f"the captured {type(copy).__name__} `{path.expression()}`")
+        for words in self.plan.changes(self.target):
+            raise self._changed(f"captured state ({words})")
+        if self._aliases and self.copies.compare_identity():
+            one, other = self._aliases[0]
+            raise CaptureError(f"`{self.recorder.function_name}` compares by `is` and reads one object in two ways, as "
+                               f"{one} and as {other}, which cannot be told apart later; compare names or flags instead")
         if self.missing:
             raise CaptureError(f"`{self.recorder.function_name}` looks for the global `{min(self.missing)}`, which "
                                "does not exist, and goes on without it; define it (None, say) and test its value.")
+
+    def release(self) -> None:
+        """Let go of what was captured; the recording is over and has succeeded."""
+        self.copies.release()
+        self._taken.clear()
+        self._lists.clear()
+
+    def met(self, value: Any, path: Path) -> None:
+        """Remember where an object was found that has a stand-in or copy for each path to it."""
+        first = self._met.setdefault(id(value), path)
+        if first != path:
+            self._aliases.append((first, path))
+
+    def original(self, value: Any) -> Any:
+        """What a copy or stand-in stands for; anything else is itself."""
+        if isinstance(value, (ObjectView, ClassView)):
+            return state_of(value)[1]
+        return self.copies.originals.get(id(value), value) if isinstance(value, FunctionType) else value
 
     def _changed(self, what: str) -> MutationError:
         return MutationError(f"{what} is changed by `{self.recorder.function_name}` while it is recorded. The change "
                              "would be lost in later calls, which run compiled code; return the new value instead.")
 
     def error(self, path: Path, why: str) -> CaptureError:
-        return CaptureError(f"{path} {why} (at {user_line(2)}). Pass it to "
-                            f"`{self.recorder.function_name}` as an argument instead.")
+        fault = CaptureError(f"{path} {why} (at {user_line(2)}). Pass it to "
+                             f"`{self.recorder.function_name}` as an argument instead.")
+        fault.place = (path, why)  # type: ignore[attr-defined]
+        return fault
 
     # --- notes -----------------------------------------------------------------------------------
 
@@ -135,8 +163,7 @@ class Captures:
         try:
             taken = self._take(value, path)
         except CaptureError as fault:
-            text = str(fault)
-            taken = Poison(lambda: CaptureError(text))
+            taken = self.poison(*_place(fault))
         self._taken[path] = (value, taken)
         return taken
 
@@ -179,6 +206,7 @@ class Captures:
             if why is not None:
                 return self.poison(path, why)
             self.guard(cls, path.step("type"))
+            self.met(value, path)
             return object_view(self, value, path)
         if kept := getattr(value, "py_func", None) if policy.is_numba(cls) else None:
             self.guard(cls, path.step("type"))
@@ -316,6 +344,11 @@ class Captures:
                            "through a global, a closure or an attribute that the recorded function reads itself")
 
 
+def _place(fault: CaptureError) -> tuple[Any, str]:
+    """The path and the reason, for an error that is to be raised where the value is used."""
+    return getattr(fault, "place", None) or ("a captured value", str(fault))
+
+
 _STATIC = frozenset({str, bytes, int, bool, complex, type(None), type(...), range})
 
 
@@ -330,8 +363,10 @@ def _unfollowable(cls: type) -> str | None:
     """Why the attributes of the instances of a class cannot be followed, or None if they can."""
     if any(policy.is_opaque(base) for base in cls.__mro__):
         return f"is a {cls.__name__}, whose data cannot be followed: take plain arrays out of it before"
+    if cls is SimpleNamespace:
+        return None
     for base in cls.__mro__[:-1]:
-        if not base.__flags__ & (1 << 9) and base is not SimpleNamespace:  # Py_TPFLAGS_HEAPTYPE
+        if not base.__flags__ & (1 << 9):  # Py_TPFLAGS_HEAPTYPE
             return f"is a {cls.__name__}, a kind of {base.__name__} whose content cannot be followed"
         if "__getattribute__" in vars(base):
             return f"is a {cls.__name__}, which has a __getattribute__ of its own"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jitad.cache.captures import Path
 from jitad.trace import policy
-from jitad.trace.scan import global_names
+from jitad.trace.scan import compares_identity, global_names
 from jitad.trace.where import user_line
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ class Copies:
         self.captures = captures
         self.homes: dict[Any, tuple[GlobalsView, Path]] = {}
         self.cells: list[tuple[CellType, Any, str]] = []
+        self.originals: dict[int, FunctionType] = {}
         self._functions: dict[Path, FunctionType] = {}
         self._copies: dict[Any, tuple[FunctionType, FunctionType]] = {}
 
@@ -72,6 +73,19 @@ class Copies:
         for cell, given, name in self.cells:
             if contents(cell) is not given:
                 yield f"nonlocal `{name}`"
+
+    def compare_identity(self) -> bool:
+        return any(compares_identity(function.__code__) for function in self.originals.values())
+
+    def release(self) -> None:
+        """Break the cycles between views and functions, so that what was captured is freed at once."""
+        for view, _ in self.homes.values():
+            dict.clear(view)
+            view.given.clear()
+        self.homes.clear()
+        self.cells.clear()
+        self._copies.clear()
+        self._functions.clear()
 
     def copy(self, function: FunctionType, path: Path, given: int = 0, keywords: Mapping[str, Any] | None = None,
               ) -> FunctionType:
@@ -90,6 +104,9 @@ class Copies:
         copy = FunctionType(function.__code__, home, function.__name__, None, cells)
         copy.__qualname__, copy.__module__, copy.__doc__ = function.__qualname__, function.__module__, function.__doc__
         self._copies[key] = (function, copy)
+        self.originals[id(copy)] = function
+        if key is path:
+            self.captures.met(function, path)
         if bare or path:
             self._functions[path] = function
             self._copies[path] = (function, copy)
@@ -100,8 +117,8 @@ class Copies:
                 home[name]
         for name, value in function.__dict__.items() if path else ():
             at = path.step("attr", name)
-            kept = self.captures.poison(at, "cannot be followed") if name == "__wrapped__" else self.captures.take(value, at)
-            copy.__dict__[name] = kept
+            copy.__dict__[name] = (self.captures.poison(at, "cannot be followed") if name == "__wrapped__"
+                                   else self.captures.take(value, at))
         return copy
 
     def _home(self, function: FunctionType, path: Path) -> GlobalsView:
@@ -122,7 +139,9 @@ class Copies:
             value = contents(old)
             if value is _EMPTY:
                 continue
-            new.cell_contents = value if names[i] == "__class__" else self.captures.take(value, path.step("cell", i, names[i]))
+            if names[i] != "__class__":  # which is what super() needs
+                value = self.captures.take(value, path.step("cell", i, names[i]))
+            new.cell_contents = value
             self.cells.append((new, new.cell_contents, names[i]))
 
     def _fill_defaults(self, function: FunctionType, copy: FunctionType, path: Path, given: int,
@@ -142,6 +161,6 @@ class Copies:
 
 def contents(cell: CellType) -> Any:
     try:
-        return cell.cellcontents
+        return cell.cell_contents
     except ValueError:
         return _EMPTY

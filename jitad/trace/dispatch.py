@@ -116,16 +116,24 @@ def not_mutable(source: Value | Builder | None, what: str, advice: str) -> Mutat
 def lift_all(*operands: Any) -> list[Any]:
     """`operands`, at least one of which is traced, as values of one builder."""
     builder = builder_in(*operands)
-    assert builder is not None
     return [as_value(builder, o) for o in operands]
 
 
-def as_value(builder: Builder, operand: Any) -> Any:
+def lift_with(operand: Any, *others: Any) -> Any:
+    """`operand` as a value of the builder of whichever argument is traced."""
+    return as_value(builder_in(operand, others), operand)
+
+
+def as_value(builder: Builder | None, operand: Any) -> Any:
     """`operand` on the tape, as ``np.asarray`` would make an array of it."""
     if isinstance(operand, Value):
         return operand
+    assert builder is not None
     if isinstance(operand, (list, tuple)) and builder_in(operand) is not None:
-        return call(np.stack, [as_value(builder, o) for o in operand])
+        parts = [as_value(builder, o) for o in operand]
+        if len({p.shape for p in parts}) > 1:
+            np.array([stand_in(p.shape) for p in parts])            # raises NumPy's own message
+        return call(np.stack, parts)
     return lift(builder, checked(builder, operand))
 
 
@@ -134,6 +142,8 @@ def checked(builder: Builder | None, operand: Any) -> Any:
     if type(operand) in (int, float):
         return operand
     array = np.asarray(operand)
+    if isinstance(operand, (np.ma.MaskedArray, np.matrix)):
+        raise refused(builder, f"an operand of type {type(operand).__name__}", "use np.asarray of it")
     if array.dtype.kind not in "biuf":
         raise refused(builder, f"an operand of dtype {array.dtype}",
                       "use real numbers (float64, float32, integers, booleans)")

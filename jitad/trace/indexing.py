@@ -54,7 +54,9 @@ def _entry(x: Any, entry: Any) -> Any:
     if hasattr(entry, "__index__") and not isinstance(entry, np.ndarray):
         return entry.__index__()
     array = np.asarray(entry)
-    return array.astype(np.intp) if array.size == 0 and not isinstance(entry, np.ndarray) else array
+    if array.size == 0 and not isinstance(entry, np.ndarray):
+        return array.astype(np.intp)
+    return array if array.dtype.kind in "biu" else stand_in(x.shape)[entry]      # raises NumPy's own message
 
 
 def _has_values(entry: Any) -> bool:

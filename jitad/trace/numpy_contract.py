@@ -10,8 +10,7 @@ import numpy as np
 from jitad.primitives.core import cast
 from jitad.primitives.reduce import contract, reduce_sum
 from jitad.primitives.view import transpose, view
-from jitad.tape import Value
-from jitad.trace.dispatch import implements, lift_all, stand_in
+from jitad.trace.dispatch import call, implements, lift_all, stand_in
 from jitad.trace.numpy_shape import ravel
 
 LETTERS = string.ascii_letters
@@ -42,7 +41,7 @@ def _parse(operands: tuple[Any, ...]) -> tuple[list[str], str, list[Any]]:
         arrays = lift_all(*pairs[::2])
         labels = sorted({s for sub in (*pairs[1::2], *rest) for s in sub if s is not Ellipsis})
         name = dict(zip(labels, LETTERS, strict=False))
-        text = lambda sub: "".join("..." if s is Ellipsis else name[s] for s in sub)  # noqa: E731
+        text = lambda sub: "".join("..." if s is Ellipsis else name[s] for s in sub)
         spec = ",".join(map(text, pairs[1::2])) + ("->" + text(rest[0]) if rest else "")
     left, arrow, result = spec.partition("->")
     terms = left.split(",")
@@ -213,7 +212,7 @@ def linalg_matmul(x1: Any, x2: Any, /) -> Any:
 @implements(np.linalg.vecdot)
 def linalg_vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     x1, x2 = lift_all(x1, x2)
-    x1, x2 = (np.moveaxis(x, axis, -1) if isinstance(x, Value) else x for x in (x1, x2))
+    x1, x2 = (call(np.moveaxis, x, axis, -1) for x in (x1, x2))
     return einsum("...n,...n->...", x1, x2)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from jitad.primitives.core import cast, select
 from jitad.tape import Value
-from jitad.trace.dispatch import as_value, builder_in, checked, implements, lift_all, refused, stand_in
+from jitad.trace.dispatch import as_value, builder_in, checked, implements, lift_all, lift_with, refused, stand_in
 from jitad.trace.ufuncs import apply_ufunc
 
 
@@ -58,7 +58,7 @@ def clip(a: Any, a_min: Any = np._NoValue, a_max: Any = np._NoValue, out: Any = 
          max: Any = np._NoValue) -> Any:
     low, high = (None if v is np._NoValue else v for v in (a_min if min is np._NoValue else min,
                                                             a_max if max is np._NoValue else max))
-    a, = [as_value(builder_in(a, low, high), a)]
+    a = lift_with(a, low, high)
     result = a
     if low is not None:
         result = apply_ufunc(np.maximum, result, low)
@@ -161,7 +161,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
 
 
 @implements(np.can_cast)
-def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
+def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
     return np.can_cast(from_.dtype if isinstance(from_, Value) else from_, to, casting)
 
 

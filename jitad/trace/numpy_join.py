@@ -11,7 +11,7 @@ from jitad.primitives.core import cast
 from jitad.primitives.view import expand_dims, transpose
 from jitad.tape import Value
 from jitad.trace.dispatch import builder_in, implements, lift_all, refused, stand_in
-from jitad.trace.numpy_shape import at_least, atleast_3d, ravel
+from jitad.trace.numpy_shape import at_least, atleast_3d, broadcast_to, ravel
 
 
 def _parts(arrays: Any) -> list[Any]:
@@ -30,7 +30,7 @@ def _common_dtype(parts: Sequence[Any], dtype: Any, casting: str) -> np.dtype[An
 
 @implements(np.concatenate)
 def concatenate(arrays: Any, axis: int | None = 0, out: Any = None, *, dtype: Any = None,
-                casting: str = "same_kind") -> Any:
+                casting: Any = "same_kind") -> Any:
     parts = _parts(arrays)
     if axis is None:
         parts, axis = [ravel(p) for p in parts], 0
@@ -42,7 +42,7 @@ def concatenate(arrays: Any, axis: int | None = 0, out: Any = None, *, dtype: An
 
 
 @implements(np.stack)
-def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
     parts = _parts(arrays)
     if len({p.shape for p in parts}) > 1:
         raise ValueError("all input arrays must have the same shape")
@@ -51,13 +51,13 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, cas
 
 
 @implements(np.hstack)
-def hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+def hstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
     parts = [at_least(p, 1) for p in _parts(tup)]
     return concatenate(parts, 0 if parts[0].ndim == 1 else 1, dtype=dtype, casting=casting)
 
 
 @implements(np.vstack)
-def vstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+def vstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
     return concatenate([at_least(p, 2) for p in _parts(tup)], 0, dtype=dtype, casting=casting)
 
 
@@ -120,7 +120,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", *, constant_values: 
             if width:
                 number = values if isinstance(values, Value) else values[axis, side]
                 shape = (*a.shape[:axis], width, *a.shape[axis + 1:])
-                edge = cast(np.broadcast_to(number, shape) if isinstance(number, Value) else lift_all(
+                edge = cast(broadcast_to(number, shape) if isinstance(number, Value) else lift_all(
                     a, np.full(shape, number, a.dtype))[1], a.dtype)
                 parts.insert(0 if side == 0 else len(parts), edge)
         a = concatenate(parts, axis)

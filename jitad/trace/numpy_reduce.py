@@ -14,7 +14,7 @@ from jitad.primitives.reduce import cumsum as _cumsum
 from jitad.primitives.reduce import reduce_max, reduce_min, reduce_sum
 from jitad.primitives.view import broadcast_to, expand_dims
 from jitad.tape import Value
-from jitad.trace.dispatch import as_value, builder_in, implements, lift_all, stand_in
+from jitad.trace.dispatch import as_value, builder_in, implements, lift_all, lift_with, stand_in
 from jitad.trace.indexing import getitem
 from jitad.trace.numpy_elementwise import truth
 from jitad.trace.numpy_shape import flatten_end, move_to_end, ravel
@@ -53,11 +53,13 @@ def masked(x: Any, where: Any, other: Any) -> Any:
 @implements(np.sum)
 def sum_(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = Absent,
          where: Any = True) -> Any:
-    a, = lift_all(a) if builder_in(a) else [as_value(builder_in(where, initial), a)]
+    a = lift_with(a, where, initial)
     axes = axes_of(axis, a.ndim)
     a = cast(a, sum_dtype(a.dtype) if dtype is None else dtype)
     result = keep(reduce_sum(masked(a, where, 0), axes), axes, keepdims, a.ndim)
-    return fresh(result if initial is Absent or initial is None else cast(result + initial, a.dtype))
+    if initial is not Absent and initial is not None:
+        result = result + cast(as_value(a.builder, initial), a.dtype)
+    return fresh(result)
 
 
 def fresh(result: Any) -> Any:
@@ -69,12 +71,14 @@ def fresh(result: Any) -> Any:
 def prod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = Absent,
          where: Any = True) -> Any:
     """A balanced tree of multiplications, so that derivatives of all orders are right at zeros."""
-    a, = lift_all(a) if builder_in(a) else [as_value(builder_in(where, initial), a)]
+    a = lift_with(a, where, initial)
     axes = axes_of(axis, a.ndim)
     a = cast(a, sum_dtype(a.dtype) if dtype is None else dtype)
     x = tree(lambda p, q: p * q, flatten_end(move_to_end(masked(a, where, 1), axes), len(axes)), 1)
     result = keep(x, axes, keepdims, a.ndim)
-    return fresh(result if initial is Absent or initial is None else cast(result * initial, a.dtype))
+    if initial is not Absent and initial is not None:
+        result = result * cast(as_value(a.builder, initial), a.dtype)
+    return fresh(result)
 
 
 def tree(operation: Callable[[Any, Any], Any], x: Any, identity: float) -> Any:
@@ -96,14 +100,14 @@ def _extremum(function: Any, alias: Any, reduce: Any, ufunc: np.ufunc, logical: 
     @implements(function, alias)
     def extremum(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = Absent,
                  where: Any = True) -> Any:
-        a, = lift_all(a) if builder_in(a) else [as_value(builder_in(where, initial), a)]
+        a = lift_with(a, where, initial)
         axes = axes_of(axis, a.ndim)
         given = initial is not Absent and initial is not None
         if where is not True and where is not Absent:
             if not given:
                 raise ValueError(f"reduction operation '{ufunc.__name__}' does not have an identity, so to use a where "
                                  "mask one has to specify 'initial'")
-            a = masked(a, where, initial)
+            a = masked(a, where, cast(as_value(a.builder, initial), a.dtype))
         if not given:
             _check_not_empty(function, a, axes)
         elif any(a.shape[d] == 0 for d in axes):
@@ -112,7 +116,7 @@ def _extremum(function: Any, alias: Any, reduce: Any, ufunc: np.ufunc, logical: 
             return keep(broadcast_to(start, shape), axes, keepdims, a.ndim)
         reducer = reduce if a.dtype.kind != "b" else TABLE[logical]
         result = keep(reducer(a, axes=axes) if axes else a, axes, keepdims, a.ndim)
-        return fresh(cast(apply_ufunc(ufunc, result, initial), a.dtype) if given else result)
+        return fresh(apply_ufunc(ufunc, result, cast(as_value(a.builder, initial), a.dtype)) if given else result)
     return extremum
 
 
@@ -128,7 +132,7 @@ min_ = _extremum(np.min, np.amin, reduce_min, np.minimum, "reduce_all")
 def _logical(function: Any, row: str, neutral: bool) -> None:
     @implements(function)
     def logical(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
-        a, = lift_all(a) if builder_in(a) else [as_value(builder_in(where), a)]
+        a = lift_with(a, where)
         axes = axes_of(axis, a.ndim)
         x = masked(truth(a), where, neutral)
         return fresh(keep(TABLE[row](x, axes=axes) if axes else x, axes, keepdims, a.ndim))
@@ -157,7 +161,7 @@ def _float_result(a: Any, dtype: Any) -> Any:
 @implements(np.mean)
 def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *,
          where: Any = True) -> Any:
-    a, = lift_all(a) if builder_in(a) else [as_value(builder_in(where), a)]
+    a = lift_with(a, where)
     axes, a = axes_of(axis, a.ndim), _float_result(a, dtype)
     total = sum_(a, axes, keepdims=keepdims, where=where)
     return fresh(cast(apply_ufunc(np.true_divide, total, _count(a, axes, where, keepdims)), a.dtype))
@@ -166,7 +170,7 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
 @implements(np.var)
 def var(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, *,
         where: Any = True, mean: Any = Absent, correction: Any = Absent) -> Any:
-    a, = lift_all(a) if builder_in(a) else [as_value(builder_in(where), a)]
+    a = lift_with(a, where)
     ddof = ddof if correction is Absent else correction
     axes, a = axes_of(axis, a.ndim), _float_result(a, dtype)
     centre = FUNCTION_MEAN(a, axes, keepdims=True, where=where) if mean is Absent else mean
@@ -301,7 +305,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = Absent, append: Any 
 
 @implements(np.trapezoid)
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
-    y, = lift_all(y) if builder_in(y) else [as_value(builder_in(x, dx), y)]
+    y = lift_with(y, x, dx)
     axis = np.lib.array_utils.normalize_axis_index(axis, y.ndim)
     step = dx
     if x is not None:

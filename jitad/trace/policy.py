@@ -15,13 +15,15 @@ from typing import Any
 import numpy as np
 
 from jitad.errors import CaptureError
+from jitad.trace.where import is_library_file
 
 __all__ = [
     "is_followed", "is_mutable", "is_numba", "is_opaque", "is_user_class", "is_user_function", "is_user_module",
     "refused", "substitute",
 ]
 
-LIBRARIES = frozenset({"numpy", "scipy", "jitad", "numba", "optree", "builtins"}) | sys.stdlib_module_names
+STANDARD = sys.stdlib_module_names
+LIBRARIES = frozenset({"numpy", "scipy", "jitad", "numba", "optree", "builtins"}) | STANDARD
 # Packages whose objects hold their data where Python cannot see it being read.
 OPAQUE = frozenset({"pandas", "polars", "xarray", "torch", "jax", "jaxlib", "tensorflow", "h5py", "pyarrow", "sklearn"})
 
@@ -34,13 +36,18 @@ def _top(name: Any) -> str:
 
 def is_user_module(module: ModuleType) -> bool:
     """Whether reads of this module's attributes are captures."""
-    return _top(module.__name__) not in LIBRARIES
+    top = _top(module.__name__)
+    if top in STANDARD and not is_library_file(getattr(module, "__file__", None) or "<frozen>"):
+        return True
+    return top not in LIBRARIES
 
 
 def is_user_function(function: FunctionType) -> bool:
     """Whether a function is the user's, and so runs as a copy that sees traced captures."""
-    return (_top(function.__module__) not in LIBRARIES
-            or _top(function.__globals__.get("__name__")) not in LIBRARIES)
+    if _top(function.__module__) not in LIBRARIES or _top(function.__globals__.get("__name__")) not in LIBRARIES:
+        return True
+    file = function.__code__.co_filename  # a user's module may have the name of one of Python's
+    return not file.startswith("<") and not is_library_file(file) and _top(function.__module__) in STANDARD
 
 
 def is_user_class(cls: type) -> bool:
@@ -67,10 +74,8 @@ def is_mutable(value: Any) -> bool:
 
 def substitute(value: Any) -> Any | None:
     """What stands for a library's callable in recorded code, or None."""
-    try:
-        from jitad.trace.scipy_functions import SUBSTITUTES
-    except ModuleNotFoundError:  # while that table is being written
-        return None
+    from jitad.trace.scipy_functions import SUBSTITUTES
+
     if not callable(value):
         return None
     try:
@@ -97,7 +102,7 @@ def _impurity(value: Any) -> str | None:
     owner = getattr(value, "__self__", None) if kind in (BuiltinFunctionType, MethodType) else value
     if isinstance(owner, _GENERATORS):
         return "draws random numbers"
-    if not callable(value) or kind not in (BuiltinFunctionType, FunctionType, MethodType):
+    if not callable(value):
         return None
     module = getattr(value, "__module__", None) or getattr(owner, "__name__", None) or ""
     if not isinstance(module, str):
@@ -106,7 +111,7 @@ def _impurity(value: Any) -> str | None:
         return "draws random numbers"
     if module in _CLOCKS:
         return "reads the clock"
-    if kind is not MethodType and value in _FILES:
+    if kind in (BuiltinFunctionType, FunctionType) and value in _FILES:
         return "reads what lies outside the program"
     if kind is BuiltinFunctionType and value in _DYNAMIC:
         return "runs code that cannot be followed"

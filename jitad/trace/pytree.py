@@ -12,7 +12,9 @@ from typing import Any
 
 import optree
 
-__all__ = ["TreeDef", "flatten", "leaves_of", "unflatten"]
+__all__ = ["NAMESPACE", "TreeDef", "flatten", "leaves_of", "unflatten"]
+
+NAMESPACE = "jitad"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -30,7 +32,7 @@ def leaves_of(tree: Any) -> tuple[list[Any], TreeDef]:
     >>> leaves_of({"b": 2, "a": (1, None)})[0]
     [1, None, 2]
     """
-    leaves, spec = optree.tree_flatten(tree, none_is_leaf=True)
+    leaves, spec = optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
     for leaf in leaves:
         if hasattr(type(leaf), "__dataclass_fields__"):
             return _with_dataclasses(leaves, spec)
@@ -48,7 +50,8 @@ def _with_dataclasses(leaves: list[Any], spec: Any) -> tuple[list[Any], TreeDef]
         names = _field_names(leaf)
         below, structure = leaves_of(tuple(getattr(leaf, name) for name in names))
         flat += below
-        inner.append((number, type(leaf), names, structure))
+        real = getattr(type(leaf), "__jitad_class__", None)  # a stand-in of trace.standins
+        inner.append((number, real() if real else type(leaf), names, structure))
     return flat, TreeDef(spec, tuple(inner))
 
 
@@ -67,7 +70,7 @@ def flatten(tree: Any, prefix: str) -> tuple[list[Any], list[str], TreeDef]:
 
 
 def _paths(tree: Any, prefix: str) -> list[str]:
-    accessors, leaves, _ = optree.tree_flatten_with_accessor(tree, none_is_leaf=True)
+    accessors, leaves, _ = optree.tree_flatten_with_accessor(tree, none_is_leaf=True, namespace=NAMESPACE)
     paths: list[str] = []
     for accessor, leaf in zip(accessors, leaves, strict=True):
         path = accessor.codify(prefix)

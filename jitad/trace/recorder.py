@@ -9,6 +9,7 @@ to a plain `Builder` and the recorder closes, so that a traced value that got aw
 """
 from __future__ import annotations
 
+import enum
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,12 +19,15 @@ from typing import Any
 
 import numpy as np
 
+from jitad.cache.guards import Unguardable, freeze
 from jitad.errors import ArgumentTypeError, LeakedTracerError, OutputError
 from jitad.evaluate import evaluate_node
 from jitad.tape import Aval, Builder, Tape, Value, Where
 from jitad.trace.captures import Captures
 from jitad.trace.leaves import aval_of, is_dynamic, refusal
+from jitad.trace.policy import is_user_class
 from jitad.trace.pytree import TreeDef, flatten, unflatten
+from jitad.trace.tracer import Tracer
 from jitad.trace.where import user_line
 
 __all__ = ["Recorder", "Recording", "current", "record", "user_line"]
@@ -45,20 +49,12 @@ def current() -> Recorder | None:
     return recorders[-1] if recorders else None
 
 
-def _wrap() -> Any:
-    try:
-        from jitad.trace.tracer import Tracer
-    except ModuleNotFoundError:  # while the tracer is being written
-        return Value
-    return Tracer
-
-
 class Recorder(Builder):
     """The builder of one recording: its nodes are wrapped as tracers and know the user's line, and any of
     them has a concrete value, computed on demand from the actual arguments."""
 
     def __init__(self, function_name: str = "function") -> None:
-        super().__init__(_wrap())
+        super().__init__(Tracer)
         self.function_name = function_name
         self.active = True
         self.captures: Any = None
@@ -200,6 +196,7 @@ def record(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = 
         captures.finish()
         leaves, paths, structure = flatten(result, "result")
         outputs = [_output(recorder, leaf, path) for leaf, path in zip(leaves, paths, strict=True)]
+        captures.release()
     finally:
         _stack.recorders.pop()
         builder = recorder.close()
@@ -223,15 +220,28 @@ class _Arguments:
         return unflatten(structure, [self._leaf(x, path) for x, path in zip(leaves, paths, strict=True)])
 
     def _leaf(self, leaf: Any, path: str) -> Any:
-        if not is_dynamic(leaf):
-            return leaf
-        why = refusal(leaf)
+        static = not is_dynamic(leaf)
+        why = _static_refusal(leaf) if static else refusal(leaf)
         if why is not None:
             raise ArgumentTypeError(
                 f"argument `{path}` of `{self.recorder.function_name}` {why} (called at {self.where})")
+        if static:
+            return leaf
         self.values.append(leaf)
         self.inputs.append(self.recorder.traced_input(leaf, path))
         return self.inputs[-1]
+
+
+def _static_refusal(leaf: Any) -> str | None:
+    """Why an argument that is no data cannot be a static value, and what to do; None when it can."""
+    try:
+        freeze(leaf, functions=False)
+    except Unguardable:
+        return (f"is {_kind(leaf)}, of which jitad cannot tell whether it has changed: let the function capture it "
+                "(a global, a closure, functools.partial) instead of passing it")
+    if isinstance(leaf, type) and is_user_class(leaf) and not issubclass(leaf, enum.Enum):
+        return "is a class whose code cannot be followed; let the function capture it instead of passing it"
+    return None
 
 
 def _output(recorder: Recorder, leaf: Any, path: str) -> Value:

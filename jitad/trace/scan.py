@@ -15,7 +15,7 @@ from typing import Any
 from jitad.cache.captures import Path
 from jitad.trace.policy import is_user_class, is_user_function, is_user_module
 
-__all__ = ["Scan", "codes_in", "global_names"]
+__all__ = ["Scan", "codes_in", "compares_identity", "global_names"]
 
 _GLOBAL_OPS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
 _PLAIN_ATTRIBUTES = (str, int, bool, type(None), float, complex, bytes, enum.Enum)
@@ -40,6 +40,18 @@ def global_names(code: CodeType, class_bodies_only: bool = False) -> tuple[str, 
             if instruction.opname in _GLOBAL_OPS:
                 names[str(instruction.argval)] = None
     return tuple(names)
+
+
+@functools.lru_cache(maxsize=1024)
+def compares_identity(code: CodeType) -> bool:
+    """Whether the code has an ``is`` between things of which neither is a constant."""
+    for inner in codes_in(code):
+        before = ""
+        for instruction in dis.get_instructions(inner):
+            if instruction.opname == "IS_OP" and not before.startswith(("LOAD_CONST", "LOAD_SMALL_INT")):
+                return True
+            before = instruction.opname
+    return False
 
 
 class Scan:

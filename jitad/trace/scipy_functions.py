@@ -13,14 +13,14 @@ import numpy as np
 import scipy.linalg
 from scipy import special
 
-from jitad.primitives.core import stop_gradient
+from jitad.primitives.core import cast, stop_gradient
 from jitad.tape import Value
 from jitad.trace import numpy_functions  # noqa: F401  (fills the table)
-from jitad.trace.dispatch import as_value, builder_in, lift_all, refused, user_line
+from jitad.trace.dispatch import as_value, builder_in, call, lift_all, refused, user_line
 from jitad.trace.numpy_elementwise import where
 from jitad.trace.numpy_linalg import check_square, det, inv, row, with_columns
 from jitad.trace.numpy_reduce import axes_of, fresh, max_, sum_
-from jitad.trace.numpy_shape import drop
+from jitad.trace.numpy_shape import at_least, drop
 from jitad.trace.ufuncs import apply_ufunc, as_float
 
 SUBSTITUTES: dict[Any, Callable[..., Any]] = {}
@@ -96,7 +96,7 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
 def polygamma(n: Any, x: Any) -> Any:
     if builder_in(n) is not None:
         raise refused(builder_in(n), "scipy.special.polygamma with a traced order", "pass the order as a static value")
-    x = as_float(lift_all(x)[0])
+    x = cast(lift_all(x)[0], np.float64)
     if np.ndim(n) or int(n) != n or n < 0:
         raise refused(x, "scipy.special.polygamma with an order that is no natural number")
     return apply_ufunc(special.digamma, x) if n == 0 else row("polygamma")(x, n=int(n))
@@ -165,6 +165,42 @@ def det_(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
 def _no_options(a: Any, name: str, options: dict[str, Any]) -> None:
     if any(v not in (None, False) for v in options.values()):
         raise refused(builder_in(a), f"{name} with {', '.join(options)}=", "leave the option out")
+
+
+# --- NumPy functions that do not dispatch on all of their arguments ------------------------------
+
+@substitute(np.take)
+def take(*args: Any, **kwargs: Any) -> Any:
+    return call(np.take, *args, **kwargs)
+
+
+@substitute(np.full_like)
+def full_like(*args: Any, **kwargs: Any) -> Any:
+    return call(np.full_like, *args, **kwargs)
+
+
+@substitute(np.full)
+def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None,
+         like: Any = None) -> Any:
+    value = as_value(builder_in(shape, fill_value), fill_value)
+    result = fresh(np.broadcast_to(value, shape))
+    return result if dtype is None else result.astype(dtype)
+
+
+@substitute(np.array)
+def array(object: Any, dtype: Any = None, *, copy: Any = True, order: str = "K", subok: bool = False, ndmin: int = 0,
+          like: Any = None) -> Any:
+    """Lists of traced values; an array that is traced itself stays what `Tracer.__array__` says."""
+    if isinstance(object, Value):
+        return np.asarray(object)
+    result = at_least(as_value(builder_in(object), object), ndmin)
+    return result if dtype is None else result.astype(dtype)
+
+
+@substitute(np.asarray)
+def asarray(a: Any, dtype: Any = None, order: str | None = None, *, device: Any = None, copy: Any = None,
+            like: Any = None) -> Any:
+    return array(a, dtype)
 
 
 @substitute(np.isscalar)

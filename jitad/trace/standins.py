@@ -11,9 +11,12 @@ from collections.abc import Callable, Iterator
 from types import FrameType, ModuleType
 from typing import Any, NoReturn
 
+import optree
+
 from jitad.cache.captures import Path
 from jitad.errors import CaptureError, MutationError
 from jitad.trace import lookup
+from jitad.trace.pytree import NAMESPACE
 from jitad.trace.where import user_line
 
 __all__ = ["ClassView", "DictView", "ModuleView", "ObjectView", "Poison", "object_view", "state_of", "view_super"]
@@ -100,6 +103,17 @@ class ObjectView:
     def __delattr__(self, name: str) -> None:
         raise _mutation(f"`{state_of(self)[2].step('attr', name).expression()}`")
 
+    def __eq__(self, other: object) -> bool:
+        captures, value, path = state_of(self)
+        if value is not captures.original(other):
+            return False
+        if isinstance(other, ObjectView) and state_of(other)[2] == path:
+            return True
+        raise captures.error(path, "is compared with itself, found in another way, which cannot be watched")
+
+    def __hash__(self) -> int:
+        return object.__hash__(state_of(self)[1])
+
 
 def state_of(view: Any) -> tuple[Any, Any, Path]:
     """(captures, value, path) of the stand-in for an object."""
@@ -120,7 +134,7 @@ def object_view(captures: Any, value: Any, path: Path) -> ObjectView:
     cls = type(value)
     view_class = _VIEW_CLASSES.get(cls)
     if view_class is None:
-        names = {}
+        names: dict[str, Any] = {"__jitad_class__": weakref.ref(cls)}
         for name in _SPECIAL:
             owner = next((c for c in cls.__mro__ if name in vars(c)), object)
             if owner is not object:
@@ -239,8 +253,9 @@ class DictView(dict):
         return keys
 
     def __getitem__(self, key: Any) -> Any:
+        captures, value, path = self._jitad_state
+        key = captures.original(key)
         if key not in self._jitad_taken:
-            captures, value, path = self._jitad_state
             if key not in value:
                 self._keys()
                 if hasattr(type(value), "__missing__"):
@@ -254,7 +269,7 @@ class DictView(dict):
         return self[key] if key in self else default  # noqa: SIM401
 
     def __contains__(self, key: Any) -> bool:
-        return key in self._keys()
+        return self._jitad_state[0].original(key) in dict.fromkeys(self._keys())
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._keys())
@@ -304,3 +319,8 @@ def _no_change(self: DictView, *args: Any, **kwargs: Any) -> NoReturn:
 
 for _name in "__setitem__ __delitem__ __ior__ update pop popitem clear setdefault".split():
     setattr(DictView, _name, _no_change)
+
+
+optree.register_pytree_node(
+    DictView, lambda view: (list(view.values()), view._keys(), view._keys()),
+    lambda keys, values: dict(zip(keys, values, strict=True)), namespace=NAMESPACE)

@@ -36,7 +36,7 @@ def _binary(ufunc: np.ufunc, swap: bool = False, logic: bool = False) -> Callabl
             return NotImplemented
         a, b = (other, self) if swap else (self, other)
         with user_line(self.builder):
-            if not (self.weak and _is_weak(other)):
+            if not (self.weak and ufuncs.is_weak(other)):
                 return ufuncs.apply_ufunc(ufunc, a, b)
             result = ufuncs.apply_ufunc(ufunc, a, b) if logic else ufuncs.apply_ufunc(ufunc, _number(a), _number(b))
         return tuple(map(self._as_weak, result)) if isinstance(result, tuple) else self._as_weak(result)
@@ -85,10 +85,6 @@ def _in_place(symbol: str, operator: Callable[[Any, Any], Any]) -> Callable[[Any
             raise not_mutable(self, f"x {symbol}= ... on an array", f"write x = x {symbol} ... instead")
         return operator(self, other)
     return in_place
-
-
-def _is_weak(x: Any) -> bool:
-    return x.weak if isinstance(x, Tracer) else type(x) in (int, float, bool)
 
 
 def _method(function: Any) -> Callable[..., Any]:
@@ -160,8 +156,8 @@ class Tracer(Value):
         return call(function, *args, **kwargs)
 
     __array__ = _concrete("np.asarray (or a function that calls it)",
-                          "use functions and methods of NumPy on the value itself, np.stack instead of np.array([...]), "
-                          "np.take(a, i) instead of a[i], np.where or np.concatenate instead of a[i] = x")
+                          "use NumPy's functions and methods on the value itself, np.stack instead of np.array([...]), "
+                          "np.take(a, i) instead of a[i], np.where or np.concatenate instead of a[j] = x")
     __bool__ = _concrete("if, while, and, or, not, max or min", _BRANCH)
     __contains__ = _concrete("in", _BRANCH)
     __float__ = _concrete("float() or a function of math", _MATH)
@@ -287,7 +283,7 @@ class Tracer(Value):
     def transpose(self, *axes: Any) -> Any:
         return call(np.transpose, self, axes[0] if len(axes) == 1 else axes or None)
 
-    def astype(self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True,
+    def astype(self, dtype: Any, order: str = "K", casting: Any = "unsafe", subok: bool = True,
                copy: bool = True) -> Any:
         """As ``ndarray.astype``; the result is never weak."""
         if not np.can_cast(self.dtype, dtype, casting):

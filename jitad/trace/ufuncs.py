@@ -37,6 +37,8 @@ def apply_ufunc(ufunc: np.ufunc, *operands: Any) -> Any:
     if row is None:
         raise refused(builder, name_of(ufunc))
     operands = tuple(_operand(builder, o) for o in operands)
+    if all(is_weak(o) for o in operands):
+        operands = tuple(strong(o) for o in operands)
     if ufunc is np.power:
         _check_power(builder, *operands)
     return row(*operands)
@@ -48,6 +50,20 @@ def _operand(builder: Any, operand: Any) -> Any:
     if isinstance(operand, (list, tuple)) and builder_in(operand):
         return lift_all(operand)[0]
     return checked(builder, operand)
+
+
+def is_weak(x: Any) -> bool:
+    """Whether `x` is a Python number, or stands for one."""
+    return x.aval.weak if isinstance(x, Value) else type(x) in (int, float, bool)
+
+
+def strong(x: Any) -> Any:
+    """`x` as NumPy's number of the same value."""
+    if not isinstance(x, Value):
+        return np.asarray(x)
+    value: Any = x.builder.value(x.number)
+    value.weak = False
+    return value
 
 
 def _check_power(builder: Any, base: Any, exponent: Any) -> None:
@@ -79,7 +95,7 @@ def array_ufunc(ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> An
                           "use the returned array: a = a + x")
     if method == "__call__":
         if kwargs.get("dtype") is not None:
-            inputs = _cast_inputs(ufunc, inputs, np.dtype(kwargs.pop("dtype")))
+            inputs = tuple(_cast_inputs(ufunc, inputs, np.dtype(kwargs.pop("dtype"))))
         kwargs.pop("dtype", None)
         if kwargs:
             raise refused(builder, f"{name} with {', '.join(kwargs)}=", "leave the option out, or use np.where")
@@ -124,6 +140,7 @@ def _accumulate(ufunc: np.ufunc) -> Callable[..., Any]:
         if dtype is None and ufunc is np.multiply:
             return call(np.cumprod, array, axis=axis)
         array = array if dtype is None else array.astype(dtype)
+        array = as_float(array) if ufunc is np.logaddexp else array
         return scan(lambda a, b: apply_ufunc(ufunc, a, b), array, axis)
     return rule
 
@@ -143,8 +160,19 @@ def _divmod(a: Any, b: Any) -> tuple[Any, Any]:
     return apply_ufunc(np.floor_divide, a, b), apply_ufunc(np.remainder, a, b)
 
 
+@composed(np.degrees)
+def _degrees(x: Any) -> Any:
+    return apply_ufunc(np.rad2deg, x)
+
+
+@composed(np.radians)
+def _radians(x: Any) -> Any:
+    return apply_ufunc(np.deg2rad, x)
+
+
 @composed(np.modf)
 def _modf(x: Any) -> tuple[Any, Any]:
+    x = as_float(x)
     whole = np.trunc(x)
     return np.copysign(call(np.where, np.isinf(x), 0.0, x - whole), x), whole
 

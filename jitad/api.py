@@ -1,0 +1,96 @@
+"""The transformations, as users call them."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jitad.errors import ArgumentTypeError
+from jitad.request import Request
+from jitad.trace.where import user_line
+from jitad.transformed import Transformed
+
+__all__ = ["grad", "jit", "jit_grad", "value_and_grad"]
+
+
+def jit_grad(f: Callable[..., Any] | None = None, argnums: int | Sequence[int] = 0) -> Any:
+    """The compiled gradient of a scalar function; a decorator with or without arguments.
+
+    Parameters
+    ----------
+    f
+        Plain NumPy code that returns one real scalar.
+    argnums
+        Which positional arguments to differentiate: an int, or a tuple, for which the
+        gradient is a tuple.
+
+    Returns
+    -------
+    g
+        ``g(*args)`` is the gradient, with the structure, shapes and dtypes of the
+        argument: arrays, Python numbers, or dicts, tuples, lists, named tuples and
+        dataclasses of them. ``g.value(*args)``, ``g.value_and_grad(*args)``,
+        ``g.compile(*args)``, ``g.tape(*args)`` and ``g.source(*args)`` go with it.
+        ``out=`` takes an array into which the gradient is written.
+
+    Raises
+    ------
+    OutputError
+        On the first call, if `f` returns anything but one real scalar.
+    ArgumentTypeError
+        On a call with an argument that cannot be on a tape, or not be differentiated.
+    UnsupportedOperationError, ConcretizationError, MutationError, CaptureError
+        On the first call, if `f` does what cannot be recorded.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> @jit_grad
+    ... def logp(theta, y):
+    ...     return -0.5 * np.sum((y - theta) ** 2)
+    >>> logp(np.zeros(2), np.array([1.0, 2.0]))
+    array([1., 2.])
+    """
+    return _transform(f, "grad", argnums)
+
+
+grad = jit_grad
+
+
+def value_and_grad(f: Callable[..., Any] | None = None, argnums: int | Sequence[int] = 0) -> Any:
+    """The compiled value and gradient from one sweep: ``(float, gradient)``. As `jit_grad` otherwise.
+
+    >>> import numpy as np
+    >>> value_and_grad(lambda x: np.sum(x * x))(np.array([1.0, 3.0]))
+    (10.0, array([2., 6.]))
+    """
+    return _transform(f, "value_and_grad", argnums)
+
+
+def jit(f: Callable[..., Any] | None = None) -> Any:
+    """The compiled function itself, which may return arrays and trees of arrays.
+
+    >>> import numpy as np
+    >>> jit(lambda x: np.exp(x) - 1)(np.zeros(2))
+    array([0., 0.])
+    """
+    return _transform(f, "value", 0)
+
+
+def _transform(f: Callable[..., Any] | None, what: str, argnums: int | Sequence[int]) -> Any:
+    request = Request(what, _checked(argnums))
+    if f is None:
+        return lambda function: Transformed(_plain(function), request)
+    return Transformed(_plain(f), request)
+
+
+def _plain(f: Any) -> Callable[..., Any]:
+    if not callable(f) and not isinstance(f, (staticmethod, classmethod)):
+        raise ArgumentTypeError(f"a function is needed, not a {type(f).__name__} (at {user_line()})")
+    return f
+
+
+def _checked(argnums: Any) -> int | tuple[int, ...]:
+    places = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
+    if not places or any(not isinstance(n, int) or isinstance(n, bool) for n in places) or len(set(places)) < len(places):
+        raise ArgumentTypeError(f"argnums must be an int or a tuple of different ints, not {argnums!r} (at {user_line()})")
+    return tuple(places) if isinstance(argnums, (tuple, list)) else argnums

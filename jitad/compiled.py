@@ -1,0 +1,109 @@
+"""`CompiledTape`: one signature of one function, held in the hand."""
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jitad.display import Text
+from jitad.entry import Entry
+from jitad.errors import SignatureError
+from jitad.request import Arguments
+from jitad.tape import Tape
+
+if TYPE_CHECKING:
+    from jitad.transformed import Transformed
+
+
+class CompiledTape:
+    """The tape and machine code for one signature. Made by ``g.compile(*args)``.
+
+    A call with other shapes, dtypes or captured values warns with `TapeMismatchWarning`, compiles,
+    and keeps the new tape beside the old one in the cache.
+
+    >>> import numpy as np, jitad
+    >>> compiled = jitad.jit_grad(lambda x: np.sum(x * x)).compile(np.zeros(2))
+    >>> compiled(np.array([1.0, 2.0]))
+    array([2., 4.])
+    """
+
+    def __init__(self, transformed: Transformed, entry: Entry, arguments: Arguments):
+        self._transformed, self._entry, self._arguments = transformed, entry, arguments
+        self.kernel                                       # noqa: B018  compiles
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._transformed(*args, **kwargs)
+
+    @property
+    def tape(self) -> Tape:
+        """The optimised tape."""
+        return self._entry.tape
+
+    @property
+    def signature(self) -> Any:
+        """What of the arguments the tape depends on."""
+        return self._entry.signature
+
+    @property
+    def source(self) -> Text:
+        """The generated code as Python source."""
+        return Text(self._kernel.source)
+
+    def _inputs(self) -> list[Any]:
+        captured = self._entry.captured(self._transformed._target)
+        if captured is None:
+            raise SignatureError(f"what `{self._transformed.__name__}` captures has changed; compile again")
+        return [*self._arguments.inputs, *captured]
+
+    @cached_property
+    def _kernel(self) -> Any:
+        return self._entry.kernel(self._inputs())
+
+    @property
+    def kernel(self) -> Any:
+        """The bare compiled function over the flat inputs: no checks but shapes and types."""
+        return self._kernel.call
+
+    def interpret(self, *args: Any, **kwargs: Any) -> Any:
+        """What a call gives, by the reference interpreter: the same tape, one NumPy call for each node.
+
+        Raises `SignatureError` for arguments of another signature.
+        """
+        arguments = self._transformed._arguments(args, kwargs)
+        if arguments.signature != self._entry.signature:
+            raise SignatureError("the arguments have another signature than the compiled tape")
+        captured = self._inputs()[len(self._arguments.inputs):]
+        return self._entry.interpret([*arguments.inputs, *captured])
+
+    @cached_property
+    def cfunc(self) -> Any:
+        """The value and gradient as a C function for samplers, everything but the vector bound.
+
+        ``.address`` of ``int64 f(uint64 dim, double* x, double* grad, double* logp, void* data)`` and
+        ``.data``, the pointer to pass as `data`. Status 0: fine; 1: value or gradient not finite, or a
+        failed factorization; negative: `dim` is not the vector's length. The object keeps alive what the
+        function needs. It takes no lock and no GIL and may run in several threads at once. Bound
+        arrays in C order are used in place, others are copied.
+
+        Raises `SignatureError` unless the differentiated argument is one float64 vector.
+        """
+        from jitad.compile.callback import Callback
+
+        transformed, arguments = self._transformed.value_and_grad, self._arguments
+        place = transformed._request.argnums
+        leaf = arguments.leaves[arguments.span(place)[0]] if isinstance(place, int) and arguments.counts[
+            place] == 1 else None
+        if not isinstance(leaf, np.ndarray) or leaf.ndim != 1 or leaf.dtype != np.float64:
+            raise SignatureError(f"a C function needs one float64 vector to differentiate; `{transformed.__name__}` is "
+                                 f"differentiated by argument {place}; use ravel and reshape, or argnums=")
+        entry = transformed._entry(arguments)
+        captured = entry.captured(transformed._target)
+        if captured is None:
+            raise SignatureError(f"what `{transformed.__name__}` captures has changed; compile again")
+        index = sum(arguments.dynamic[:arguments.span(place)[0]])
+        return Callback(entry.tape, [*arguments.inputs, *captured], index)
+
+    def __repr__(self) -> str:
+        names = ", ".join(f"{n}: {leaf}" for n, leaf in zip(self._entry.names, self.signature.leaves, strict=True))
+        return f"<CompiledTape of {self._transformed.__name__} ({names}), {len(self.tape)} nodes>"

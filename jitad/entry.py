@@ -1,0 +1,207 @@
+"""What the cache keeps for one signature: the tape, the plan of captures, and the kernels made from them."""
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from jitad.cache.captures import Plan
+from jitad.cache.identity import Target
+from jitad.cache.signature import Signature
+from jitad.differentiate import one, pullback
+from jitad.errors import OutputError
+from jitad.evaluate import evaluate
+from jitad.optimise import optimise
+from jitad.request import Arguments, Request
+from jitad.tape import Builder, Tape, Value
+from jitad.trace.pytree import TreeDef, unflatten
+from jitad.trace.recorder import Recording, record
+
+
+@dataclass(frozen=True)
+class Result:
+    """How the outputs of a kernel become what the caller gets: a form for each output, and trees.
+
+    Forms: ``array`` (as it comes), ``number`` (a Python number), ``scalar`` (a NumPy scalar of
+    `dtype`), ``array0d``. `groups` says how many outputs each tree takes and its structure (None: bare);
+    `packed` whether there is a tuple around the trees.
+    """
+
+    forms: tuple[tuple[str, str], ...]
+    groups: tuple[tuple[int, TreeDef | None], ...]
+    packed: bool
+
+    @property
+    def plain(self) -> bool:
+        """Whether a kernel's outputs are the result as they are."""
+        return all(form in ("array", "number") for form, _ in self.forms) and all(
+            tree is None for _, tree in self.groups) and self.packed == (len(self.groups) > 1)
+
+    def build(self, outputs: Any) -> Any:
+        if len(self.forms) == 1:
+            outputs = (outputs,)
+        leaves = [_formed(x, form, dtype) for x, (form, dtype) in zip(outputs, self.forms, strict=True)]
+        trees, start = [], 0
+        for count, tree in self.groups:
+            part = leaves[start:start + count]
+            trees.append(part[0] if tree is None else unflatten(tree, part))
+            start += count
+        return tuple(trees) if self.packed else trees[0]
+
+
+def _formed(x: Any, form: str, dtype: str) -> Any:
+    if form == "scalar":
+        return np.dtype(dtype).type(x)
+    return np.asarray(x, dtype) if form == "array0d" else x
+
+
+@dataclass(eq=False)
+class Entry:
+    """One compiled signature of one function. Holds neither the function nor what it captures."""
+
+    name: str
+    request: Request
+    signature: Signature
+    names: tuple[str, ...]
+    dynamic: tuple[bool, ...]
+    structures: tuple[TreeDef, ...]
+    keywords: tuple[str, ...]
+    tape: Tape
+    plan: Plan
+    result: Result
+    kernels: dict[tuple[Any, ...], Any] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def captured(self, target: Target) -> tuple[Any, ...] | None:
+        """The captured inputs as they are now; None if the captures are not those of this tape."""
+        fetch = self.plan.compile(target)
+        return None if fetch is None else fetch()
+
+    def kernel(self, inputs: Sequence[Any]) -> Any:
+        """The kernel for inputs that lie in memory as these do; compiled once."""
+        from jitad.compile.runtime import Kernel, argument_type
+
+        kinds = tuple(map(argument_type, inputs))
+        kernel = self.kernels.get(kinds)
+        if kernel is None:
+            with self.lock:
+                kernel = self.kernels.get(kinds)
+                if kernel is None:
+                    kernel = Kernel(self.tape, kinds)
+                    kernel.call                         # noqa: B018  compiles
+                    self.kernels[kinds] = kernel
+        return kernel
+
+    def run(self, inputs: Sequence[Any]) -> Any:
+        """The result for dynamic leaves and captured inputs; failures are raised as NumPy raises them."""
+        from jitad.compile.runtime import StatusMiss
+
+        try:
+            return self.result.build(self.kernel(inputs).call(*inputs))
+        except StatusMiss:
+            pass
+        return self.interpret(inputs)
+
+    def interpret(self, inputs: Sequence[Any]) -> Any:
+        """The same by the reference interpreter."""
+        outputs = [x if x.ndim else x.item() for x in evaluate(self.tape, *inputs)]
+        return self.result.build(outputs[0] if len(outputs) == 1 else outputs)
+
+
+def build(target: Target, request: Request, arguments: Arguments) -> Entry:
+    """Record the function, differentiate, optimise."""
+    recording = record(target, arguments.args, arguments.kwargs)
+    name = target.function.__qualname__
+    if request.what == "value":
+        outputs, labels, result = _value_outputs(recording)
+    else:
+        outputs, labels, result = _gradient_outputs(recording, request, arguments, name)
+    tape = optimise(recording.builder.finish(outputs, labels))
+    return Entry(name, request, arguments.signature, arguments.names, arguments.dynamic, arguments.structures,
+                 tuple(arguments.kwargs), tape, recording.plan, result)
+
+
+def _value_outputs(recording: Recording) -> tuple[list[Value], list[str], Result]:
+    outputs = list(recording.outputs)
+    forms = tuple(_value_form(v) for v in outputs)
+    single = recording.structure.spec.is_leaf() and not recording.structure.inner
+    labels = ["value"] if len(outputs) == 1 else [f"value_{i}" for i in range(len(outputs))]
+    return outputs, labels, Result(forms, ((len(outputs), None if single else recording.structure),), False)
+
+
+def _value_form(value: Value) -> tuple[str, str]:
+    if value.ndim:
+        return ("array", "")
+    return ("number", "") if value.dtype == np.float64 else ("scalar", value.dtype.name)
+
+
+def _gradient_outputs(recording: Recording, request: Request, arguments: Arguments,
+                      name: str) -> tuple[list[Value], list[str], Result]:
+    y = scalar_output(recording.builder, recording.outputs, recording.structure, name)
+    numbers = {leaf: i for i, leaf in enumerate(n for n, d in enumerate(arguments.dynamic) if d)}
+    spans = [arguments.span(place % len(arguments.args)) for place in request.places]
+    places = [leaf for span in spans for leaf in span]
+    wrt = [recording.argument_inputs[numbers[leaf]] for leaf in places]
+    gradients = pullback(recording.builder, [y], [one(y)], wrt) if wrt else []
+    groups: list[tuple[int, TreeDef | None]] = []
+    for place, span in zip(request.places, spans, strict=True):
+        tree = arguments.structures[place % len(arguments.args)]
+        groups.append((len(span), None if tree.spec.is_leaf() and not tree.inner else tree))
+    forms = [_gradient_form(arguments.leaves[leaf]) for leaf in places]
+    labels = [f"grad_{arguments.names[leaf]}" for leaf in places]
+    packed = isinstance(request.argnums, tuple)
+    if request.what == "value_and_grad":
+        return [y, *gradients], ["value", *labels], _with_value(_value_form(y), forms, groups, packed)
+    return gradients, labels, Result(tuple(forms), tuple(groups), packed)
+
+
+def _with_value(value: tuple[str, str], forms: list[tuple[str, str]], groups: list[tuple[int, TreeDef | None]],
+                packed: bool) -> Result:
+    """``(value, gradient)``, where the gradient of several arguments is a tuple of its own."""
+    if not packed:
+        return Result((value, *forms), ((1, None), *groups), True)
+    return NestedResult((value, *forms), ((1, None), *groups), True)
+
+
+class NestedResult(Result):
+    """``(value, (gradient, ...))``."""
+
+    @property
+    def plain(self) -> bool:
+        return False
+
+    def build(self, outputs: Any) -> Any:
+        value, *gradients = super().build(outputs)
+        return value, tuple(gradients)
+
+
+def _gradient_form(leaf: Any) -> tuple[str, str]:
+    if isinstance(leaf, np.ndarray):
+        return ("array", "") if leaf.ndim else ("array0d", leaf.dtype.name)
+    return ("number", "") if type(leaf) is float else ("scalar", leaf.dtype.name)
+
+
+def scalar_output(builder: Builder, outputs: Sequence[Value], structure: TreeDef, name: str) -> Value:
+    """The one real scalar that a function to be differentiated must return.
+
+    Raises `OutputError` for anything else.
+    """
+    where = next((n.where for v in reversed(outputs) if (n := v.node).where), None)
+    at = f" (last computed at {where})" if where else ""
+    if len(outputs) != 1 or not structure.spec.is_leaf() or structure.inner:
+        raise OutputError(f"`{name}` returned {len(outputs)} values in a container{at}; a gradient needs one real "
+                          "scalar: return the sum of what you want to differentiate")
+    (y,) = outputs
+    if y.shape != ():
+        raise OutputError(f"`{name}` returned an array of shape {y.shape}{at}; a gradient needs one real scalar: "
+                          "return its sum (np.sum) or one element")
+    if y.dtype.kind == "b":
+        raise OutputError(f"`{name}` returned a boolean{at}; a gradient needs a real scalar")
+    if y.dtype.kind in "iu":
+        from jitad.primitives.core import cast
+
+        return cast(y, np.float64)
+    return y

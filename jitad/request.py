@@ -1,0 +1,165 @@
+"""One call, taken apart: leaves of the arguments, their structure, signature and names."""
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jitad.cache.identity import Target
+from jitad.cache.signature import Signature
+from jitad.errors import ArgumentTypeError
+from jitad.trace.leaves import is_dynamic, refusal
+from jitad.trace.pytree import TreeDef, flatten
+from jitad.trace.where import user_line
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked of a function: ``value``, ``grad`` or ``value_and_grad``, and with respect to which arguments."""
+
+    what: str
+    argnums: int | tuple[int, ...] = 0
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        if self.what == "value":
+            return ()
+        return self.argnums if isinstance(self.argnums, tuple) else (self.argnums,)
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """The arguments of a call, positional ones first.
+
+    `leaves` has every leaf, `dynamic` says which are inputs of the tape; `counts` how many
+    leaves each argument has. Integer leaves of differentiated arguments are float64 already.
+    """
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    leaves: tuple[Any, ...]
+    dynamic: tuple[bool, ...]
+    names: tuple[str, ...]
+    structures: tuple[TreeDef, ...]
+    counts: tuple[int, ...]
+    signature: Signature
+
+    @property
+    def inputs(self) -> list[Any]:
+        return [leaf for leaf, d in zip(self.leaves, self.dynamic, strict=True) if d]
+
+    def span(self, place: int) -> range:
+        """The numbers of the leaves of an argument."""
+        start = sum(self.counts[:place])
+        return range(start, start + self.counts[place])
+
+
+def bind(signature: inspect.Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any],
+         name: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Keyword arguments in their places; a call that does not fit raises `TypeError` as Python would."""
+    if not kwargs and len(args) == len(signature.parameters) and not any(
+            p.kind is p.KEYWORD_ONLY for p in signature.parameters.values()):
+        return args, {}
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise TypeError(f"{name}() {error}") from None
+    return bound.args, dict(bound.kwargs)
+
+
+def take_apart(target: Target, request: Request, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+    """The `Arguments` of a bound call.
+
+    Raises `ArgumentTypeError` for a leaf that cannot be on a tape, or cannot be differentiated.
+    """
+    function = target.function
+    _check_places(request, len(args), function.__qualname__)
+    names = _argument_names(target, len(args))
+    new_args, leaves, paths, structures, counts = [], [], [], [], []
+    for place, (value, name) in enumerate((*zip(args, names, strict=True), *((v, k) for k, v in kwargs.items()))):
+        below, below_paths, structure = flatten(value, name)
+        active = place in request.places
+        below = [_leaf(leaf, path, active, function.__qualname__) for leaf, path in zip(below, below_paths, strict=True)]
+        new_args.append((below, structure))
+        leaves += below
+        paths += below_paths
+        structures.append(structure)
+        counts.append(len(below))
+    from jitad.trace.pytree import unflatten
+
+    rebuilt = [unflatten(structure, below) for below, structure in new_args]
+    signature = Signature.of(leaves, structure=(tuple(structures), tuple(kwargs)))
+    return Arguments(tuple(rebuilt[:len(args)]), dict(zip(kwargs, rebuilt[len(args):], strict=True)), tuple(leaves),
+                     tuple(map(is_dynamic, leaves)), tuple(paths), tuple(structures), tuple(counts), signature)
+
+
+def _argument_names(target: Target, count: int) -> list[str]:
+    code = target.function.__code__
+    named, bound = code.co_varnames[:code.co_argcount], len(target.bound)
+    star = code.co_varnames[code.co_argcount + code.co_kwonlyargcount] if code.co_flags & 0x04 else "args"
+    return [named[i] if i < len(named) else f"{star}[{i - len(named)}]" for i in range(bound, bound + count)]
+
+
+def _check_places(request: Request, count: int, name: str) -> None:
+    for place in request.places:
+        if not -count <= place < count:
+            raise ArgumentTypeError(
+                f"`{name}` is to be differentiated with respect to argument {place}, but was called with {count} "
+                f"positional argument{'s' * (count != 1)} (called at {user_line()}); pass that argument, or give argnums=")
+
+
+def _leaf(leaf: Any, path: str, active: bool, name: str) -> Any:
+    if not is_dynamic(leaf):
+        if active:
+            raise ArgumentTypeError(f"argument `{path}` of `{name}` is {_described(leaf)} and cannot be differentiated "
+                                    f"(called at {user_line()}); choose other arguments with argnums=")
+        return _checked_static(leaf, path, name)
+    why = refusal(leaf)
+    if why is not None:
+        raise ArgumentTypeError(f"argument `{path}` of `{name}` {why} (called at {user_line()})")
+    if isinstance(leaf, np.ndarray):
+        leaf = _plain_array(leaf)
+    if active:
+        return _differentiable(leaf, path, name)
+    return leaf
+
+
+def _plain_array(array: np.ndarray) -> np.ndarray:
+    """Without a subclass, in native byte order, aligned; a copy only where one of these needs it."""
+    if type(array) is not np.ndarray:
+        array = array.view(np.ndarray)
+    if array.flags.aligned and array.dtype.isnative:
+        return array
+    return np.array(array, dtype=array.dtype.newbyteorder("="), order="K")
+
+
+def _differentiable(leaf: Any, path: str, name: str) -> Any:
+    dtype = np.asarray(leaf).dtype
+    if dtype.kind == "b":
+        raise ArgumentTypeError(f"argument `{path}` of `{name}` is boolean and cannot be differentiated (called at "
+                                f"{user_line()}); pass a float, or choose other arguments with argnums=")
+    if dtype.kind not in "iu":
+        return leaf
+    if isinstance(leaf, np.ndarray):
+        return leaf.astype(np.float64)
+    return float(leaf) if type(leaf) is int else np.float64(leaf)
+
+
+def _checked_static(leaf: Any, path: str, name: str) -> Any:
+    from jitad.cache.signature import describe
+
+    if describe(leaf).kind == "object":
+        raise ArgumentTypeError(
+            f"argument `{path}` of `{name}` is {_described(leaf)}, which can be neither data nor part of the key "
+            f"(called at {user_line()}); let the function capture it instead (a closure or functools.partial)")
+    return leaf
+
+
+def _described(leaf: Any) -> str:
+    if leaf is None:
+        return "None"
+    kind = type(leaf).__name__
+    return f"a {kind}" if kind != "str" else "a string"

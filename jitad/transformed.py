@@ -1,0 +1,296 @@
+"""What the decorators return: a callable that compiles on the first call and remembers."""
+from __future__ import annotations
+
+import functools
+import inspect
+import itertools
+import sys
+import warnings
+import weakref
+from collections.abc import Callable
+from types import MethodType
+from typing import Any
+
+import numpy as np
+
+from jitad import cache
+from jitad.cache.identity import Target, code_key, unwrap
+from jitad.cache.signature import difference
+from jitad.differentiate import one, pullback
+from jitad.display import Text
+from jitad.entry import Entry, build, scalar_output
+from jitad.errors import ArgumentTypeError, CaptureError, SignatureError, TapeMismatchWarning
+from jitad.request import Arguments, Request, bind, take_apart
+from jitad.tape import Value
+from jitad.trace.pytree import leaves_of, unflatten
+from jitad.trace.where import is_library_file, user_line
+
+_slots = itertools.count()
+
+
+class Transformed:
+    """A function together with what is asked of it. Made by `jit_grad`, `value_and_grad` and `jit`.
+
+    Calling it gives that; `value` and `value_and_grad` ask for more of the same function.
+    """
+
+    def __init__(self, function: Callable[..., Any], request: Request):
+        from jitad.compile.runtime import Miss
+
+        functools.update_wrapper(self, function)
+        try:
+            self._target = unwrap(function)
+            self._signature = inspect.signature(function)
+        except (TypeError, ValueError) as error:
+            raise ArgumentTypeError(f"{error}; wrap it in a function or lambda (at {user_line()})") from None
+        self.__wrapped__ = function
+        self.__jitad_transform__ = (request.what, request.argnums)
+        self._request = request
+        self._miss = (Miss, TypeError)
+        self._names = tuple(self._signature.parameters)
+        self._warm: Callable[..., Any] | None = None
+        self._own_out = "out" in self._names
+        self._attribute: str | None = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            if kwargs:
+                return self._with_keywords(args, kwargs)
+            return self._warm(*args)                     # type: ignore[misc]
+        except self._miss:
+            pass
+        return self._slow(args, kwargs)
+
+    def _with_keywords(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if "out" in kwargs and not self._own_out:
+            out = kwargs.pop("out")
+            return _write_out(self(*args, **kwargs), out, self._request, self.__name__)
+        try:
+            given = [*args, *(kwargs[n] for n in self._names[len(args):len(args) + len(kwargs)])]
+        except KeyError:
+            return self._slow(args, kwargs)
+        return self._warm(*given)                        # type: ignore[misc]
+
+    # --- the family ----------------------------------------------------------------------------
+    def _sibling(self, what: str) -> Transformed:
+        known = self.__dict__.get(f"_{what}")
+        if known is None:
+            known = Transformed(self.__wrapped__, Request(what, self._request.argnums))
+            self.__dict__[f"_{what}"] = known
+        return known
+
+    @property
+    def value(self) -> Transformed:
+        """The compiled function itself: ``g.value(*args) -> float``."""
+        return self if self._request.what == "value" else self._sibling("value")
+
+    @property
+    def value_and_grad(self) -> Transformed:
+        """Value and gradient from one sweep: ``g.value_and_grad(*args) -> (float, gradient)``."""
+        return self if self._request.what == "value_and_grad" else self._sibling("value_and_grad")
+
+    def compile(self, *args: Any, **kwargs: Any) -> Any:
+        """The `CompiledTape` for arguments like these.
+
+        Raises what a call would raise; computes nothing.
+        """
+        from jitad.compiled import CompiledTape
+
+        arguments = self._arguments(args, kwargs)
+        return CompiledTape(self, self._entry(arguments), arguments)
+
+    def tape(self, *args: Any, **kwargs: Any) -> Text:
+        """The optimised tape for arguments like these, as text."""
+        return Text(self._entry(self._arguments(args, kwargs)).tape.format())
+
+    def source(self, *args: Any, **kwargs: Any) -> Text:
+        """The generated code for arguments like these, as Python source."""
+        return self.compile(*args, **kwargs).source
+
+    # --- the slow path -------------------------------------------------------------------------
+    def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+        args, kwargs = bind(self._signature, args, kwargs, self.__name__)
+        return take_apart(self._target, self._request, args, kwargs)
+
+    def _slow(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        from jitad.trace.recorder import current
+
+        recorder = current()
+        if recorder is not None:
+            return self._inside(recorder, args, kwargs)
+        arguments = self._arguments(args, kwargs)
+        entry = self._entry(arguments)
+        captured = entry.captured(self._target)
+        while captured is None:                          # changed by another thread since the entry was chosen
+            entry = self._entry(arguments)
+            captured = entry.captured(self._target)
+        inputs = [*arguments.inputs, *captured]
+        self._remember(entry, arguments, inputs)
+        return entry.run(inputs)
+
+    def _entry(self, arguments: Arguments) -> Entry:
+        owner = code_key(self._target.function)
+        key = (self._request, arguments.signature)
+
+        def make() -> Entry:
+            reasons = self._reasons(owner, arguments)
+            entry = build(self._target, self._request, arguments)
+            cache.store.note_miss(owner, reasons)
+            if reasons:
+                _warn(self.__name__, reasons)
+            return entry
+        return cache.store.get_or_build(owner, key, make, accept=lambda entry: entry.plan.matches(self._target))
+
+    def _reasons(self, owner: str, arguments: Arguments) -> list[str]:
+        """How this call differs from those that the function has seen; empty for the first."""
+        known = [entry for (request, _), entry in cache.store.entries(owner) if request == self._request]
+        for entry in known:
+            if entry.signature == arguments.signature:
+                return entry.plan.changes(self._target)
+        return difference(arguments.signature, [e.signature for e in known], arguments.names)
+
+    def _remember(self, entry: Entry, arguments: Arguments, inputs: list[Any]) -> None:
+        """Let the next call of this kind go straight to the kernel."""
+        from jitad.warm import warm_function
+
+        owner = code_key(self._target.function)
+        counters = cache.store.attach(owner, self)
+        warm = warm_function(entry, entry.kernel(inputs), self._target, counters, arguments.leaves)
+
+        def publish() -> None:
+            self._warm = warm
+        cache.store.publish(owner, (self._request, arguments.signature), entry, self, publish)
+
+    def forget(self) -> None:
+        """Called by the cache: the remembered tape is gone."""
+        self._warm = None
+
+    # --- inside a recording --------------------------------------------------------------------
+    def __jitad_nested__(self, view: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return self._on_tape(view.recorder, view.copy_of(self.__wrapped__), args, kwargs)
+
+    def _inside(self, recorder: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Called by recorded code, but not through its captures: only a function made there is safe."""
+        from jitad.trace.copies import GlobalsView
+
+        if not isinstance(self._target.function.__globals__, GlobalsView):
+            raise CaptureError(
+                f"`{self.__name__}` was reached in a way that cannot be followed while a function is recorded "
+                f"(at {user_line()}); call it by its global name or capture it in a closure")
+        return self._on_tape(recorder, self.__wrapped__, args, kwargs)
+
+    def _on_tape(self, recorder: Any, function: Callable[..., Any], args: tuple[Any, ...],
+                 kwargs: dict[str, Any]) -> Any:
+        """Differentiate on the tape of the recording: with respect to aliases of the arguments, so that
+        other uses of the same values are constants."""
+        request = self._request
+        args, kwargs = bind(self._signature, args, kwargs, self.__name__)
+        if request.what == "value":
+            return function(*args, **kwargs)
+        fresh, wrt, trees = list(args), [], []
+        for place in request.places:
+            leaves, tree = leaves_of(args[place])
+            values = [_aliased(recorder, leaf, self.__name__) for leaf in leaves]
+            fresh[place] = unflatten(tree, values)
+            wrt += values
+            trees.append((tree, len(values)))
+        leaves, tree = leaves_of(function(*fresh, **kwargs))
+        outputs = [leaf if isinstance(leaf, Value) else recorder.const(leaf) for leaf in leaves]
+        with recorder.plain():
+            y = scalar_output(recorder, outputs, tree, self.__name__)
+            found = pullback(recorder, [y], [one(y)], wrt)
+        gradients, start = [], 0
+        for tree, count in trees:
+            gradients.append(unflatten(tree, [recorder.value(v.number) for v in found[start:start + count]]))
+            start += count
+        gradient = tuple(gradients) if isinstance(request.argnums, tuple) else gradients[0]
+        return (recorder.value(y.number), gradient) if request.what == "value_and_grad" else gradient
+
+    # --- methods, pickles, text ----------------------------------------------------------------
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._attribute = name
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        holder = getattr(instance, "__dict__", None)
+        memo = holder.setdefault("_jitad_bound", _Bound()) if isinstance(holder, dict) else {}
+        known = memo.get(self)
+        if known is None or known.__wrapped__.__self__ is not instance:
+            function = self.__wrapped__
+            bound = function.__get__(instance, owner) if hasattr(function, "__get__") else MethodType(function, instance)
+            known = Transformed(bound, self._request) if isinstance(bound, MethodType) else self
+            memo[self] = known
+        return known
+
+    def __reduce__(self) -> Any:
+        return Transformed, (self.__wrapped__, self._request)
+
+    def __repr__(self) -> str:
+        return f"<jitad {self._request.what} of {self.__qualname__}>"
+
+
+class _Bound(weakref.WeakKeyDictionary):
+    """The bound forms of an instance's decorated methods; a copy or pickle of the instance starts with none."""
+
+    def __reduce__(self) -> Any:
+        return _Bound, ()
+
+    def __deepcopy__(self, memo: Any) -> _Bound:
+        return _Bound()
+
+
+def _aliased(recorder: Any, leaf: Any, name: str) -> Any:
+    from jitad.primitives.core import alias
+
+    value = leaf if isinstance(leaf, Value) else recorder.const(leaf, weak=type(leaf) in (int, float))
+    if value.dtype.kind in "iu":
+        from jitad.primitives.core import cast
+
+        value = cast(value, np.float64)
+    if value.dtype.kind != "f":
+        raise ArgumentTypeError(f"an argument of `{name}` of dtype {value.dtype} cannot be differentiated "
+                                f"(called at {user_line()})")
+    return recorder.value(recorder.apply(alias, [value.number], {"slot": next(_slots)}))
+
+
+def _warn(name: str, reasons: list[str]) -> None:
+    level, frame = 1, sys._getframe(0)
+    while frame is not None and is_library_file(frame.f_code.co_filename):
+        level, frame = level + 1, frame.f_back           # type: ignore[assignment]
+    warnings.warn(f"`{name}` is compiled again: {'; '.join(reasons)}", TapeMismatchWarning, stacklevel=level)
+
+
+def _write_out(result: Any, out: Any, request: Request, name: str) -> Any:
+    """Copy the arrays of `result` into those of `out`, which has the gradient's structure."""
+    gradient = result[1] if request.what == "value_and_grad" else result
+    leaves, tree = leaves_of(gradient)
+    buffers, out_tree = leaves_of(out)
+    if tree != out_tree:
+        raise SignatureError(f"out= of `{name}` has another structure than the result (called at {user_line()})")
+    for buffer, leaf in zip(buffers, leaves, strict=True):
+        if not isinstance(buffer, np.ndarray) or buffer.shape != np.shape(leaf) or buffer.dtype != np.asarray(
+                leaf).dtype or not buffer.flags.writeable:
+            raise SignatureError(
+                f"out= of `{name}` must be a writeable array of shape {np.shape(leaf)} and dtype "
+                f"{np.asarray(leaf).dtype}, not {_shown(buffer)} (called at {user_line()})")
+    for buffer, leaf in zip(buffers, leaves, strict=True):
+        buffer[...] = leaf
+    return (result[0], out) if request.what == "value_and_grad" else out
+
+
+def _shown(buffer: Any) -> str:
+    if isinstance(buffer, np.ndarray):
+        return f"a {'' if buffer.flags.writeable else 'read-only '}{buffer.dtype} array of shape {buffer.shape}"
+    return f"a {type(buffer).__name__}"
+
+
+def owner_of(f: Any) -> str:
+    """The cache's owner of a user's function or its decorated form."""
+    if isinstance(f, Transformed):
+        return code_key(f._target.function)
+    target: Target = unwrap(f)
+    return code_key(target.function)
+
+
+cache.set_resolver(owner_of)
