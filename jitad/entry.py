@@ -113,7 +113,7 @@ class Entry:
 
 def build(target: Target, request: Request, arguments: Arguments) -> Entry:
     """Record the function, differentiate, optimise."""
-    recording = record(target, arguments.args, arguments.kwargs)
+    recording = record(target, arguments.args, arguments.kwargs, arguments.positional)
     name = target.function.__qualname__
     if request.what == "value":
         outputs, labels, result = _value_outputs(recording)

@@ -34,8 +34,8 @@ class Request:
 class Arguments:
     """The arguments of a call, positional ones first.
 
-    `leaves` has every leaf, `dynamic` says which are inputs of the tape; `counts` how many
-    leaves each argument has. Integer leaves of differentiated arguments are float64 already.
+    `leaves` has every leaf, `dynamic` says which are inputs of the tape; `names` are the
+    leaves' paths, `positional` the arguments' names, `counts` how many leaves each argument has. Integer leaves of differentiated arguments are float64 already.
     """
 
     args: tuple[Any, ...]
@@ -43,6 +43,7 @@ class Arguments:
     leaves: tuple[Any, ...]
     dynamic: tuple[bool, ...]
     names: tuple[str, ...]
+    positional: tuple[str, ...]
     structures: tuple[TreeDef, ...]
     counts: tuple[int, ...]
     signature: Signature
@@ -70,14 +71,14 @@ def bind(signature: inspect.Signature, args: tuple[Any, ...], kwargs: Mapping[st
     return bound.args, dict(bound.kwargs)
 
 
-def take_apart(target: Target, request: Request, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
-    """The `Arguments` of a bound call.
+def take_apart(target: Target, request: Request, args: tuple[Any, ...], kwargs: dict[str, Any],
+               names: list[str]) -> Arguments:
+    """The `Arguments` of a bound call; `names` are those of `args`.
 
     Raises `ArgumentTypeError` for a leaf that cannot be on a tape, or cannot be differentiated.
     """
     function = target.function
     _check_places(request, len(args), function.__qualname__)
-    names = _argument_names(target, len(args))
     new_args, leaves, paths, structures, counts = [], [], [], [], []
     for place, (value, name) in enumerate((*zip(args, names, strict=True), *((v, k) for k, v in kwargs.items()))):
         below, below_paths, structure = flatten(value, name)
@@ -93,14 +94,7 @@ def take_apart(target: Target, request: Request, args: tuple[Any, ...], kwargs: 
     rebuilt = [unflatten(structure, below) for below, structure in new_args]
     signature = Signature.of(leaves, structure=(tuple(structures), tuple(kwargs)))
     return Arguments(tuple(rebuilt[:len(args)]), dict(zip(kwargs, rebuilt[len(args):], strict=True)), tuple(leaves),
-                     tuple(map(is_dynamic, leaves)), tuple(paths), tuple(structures), tuple(counts), signature)
-
-
-def _argument_names(target: Target, count: int) -> list[str]:
-    code = target.function.__code__
-    named, bound = code.co_varnames[:code.co_argcount], len(target.bound)
-    star = code.co_varnames[code.co_argcount + code.co_kwonlyargcount] if code.co_flags & 0x04 else "args"
-    return [named[i] if i < len(named) else f"{star}[{i - len(named)}]" for i in range(bound, bound + count)]
+                     tuple(map(is_dynamic, leaves)), tuple(paths), tuple(names), tuple(structures), tuple(counts), signature)
 
 
 def _check_places(request: Request, count: int, name: str) -> None:

@@ -38,12 +38,15 @@ class Transformed:
         from jitad.compile.runtime import Miss
 
         functools.update_wrapper(self, function)
+        inner = _transformed_in(function)
+        plain = _calling(function) if inner is not None else function
         try:
-            self._target = unwrap(function)
+            self._target = unwrap(plain)
             self._signature = inspect.signature(function)
         except (TypeError, ValueError) as error:
             raise ArgumentTypeError(f"{error}; wrap it in a function or lambda (at {user_line()})") from None
-        self.__wrapped__ = function
+        self.__wrapped__ = plain
+        self._inner = inner
         self.__jitad_transform__ = (request.what, request.argnums)
         self._request = request
         self._miss = (Miss, TypeError)
@@ -110,7 +113,17 @@ class Transformed:
     # --- the slow path -------------------------------------------------------------------------
     def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
         args, kwargs = bind(self._signature, args, kwargs, self.__name__)
-        return take_apart(self._target, self._request, args, kwargs)
+        return take_apart(self._target, self._request, args, kwargs, self._positional(len(args)))
+
+    def _positional(self, count: int) -> list[str]:
+        """The names of the first `count` positional arguments."""
+        names: list[str] = []
+        for p in self._signature.parameters.values():
+            if p.kind is p.VAR_POSITIONAL:
+                names += [f"{p.name}[{i}]" for i in range(count - len(names))]
+            elif p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
+                names.append(p.name)
+        return names[:count]
 
     def _slow(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         from jitad.trace.recorder import current
@@ -129,7 +142,7 @@ class Transformed:
         return entry.run(inputs)
 
     def _entry(self, arguments: Arguments) -> Entry:
-        owner = code_key(self._target.function)
+        owner = owner_of(self)
         key = (self._request, arguments.signature)
 
         def make() -> Entry:
@@ -153,7 +166,7 @@ class Transformed:
         """Let the next call of this kind go straight to the kernel."""
         from jitad.warm import warm_function
 
-        owner = code_key(self._target.function)
+        owner = owner_of(self)
         counters = cache.store.attach(owner, self)
         warm = warm_function(entry, entry.kernel(inputs), self._target, counters, arguments.leaves)
 
@@ -240,6 +253,21 @@ class _Bound(weakref.WeakKeyDictionary):
         return _Bound()
 
 
+def _transformed_in(function: Any) -> Transformed | None:
+    """The transformed function under `function`, if that is one or a partial of one."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function if isinstance(function, Transformed) else None
+
+
+def _calling(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A plain function that calls a transformed one: what is recorded for a gradient of a gradient."""
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+    return call
+
+
 def _aliased(recorder: Any, leaf: Any, name: str) -> Any:
     from jitad.primitives.core import alias
 
@@ -288,7 +316,7 @@ def _shown(buffer: Any) -> str:
 def owner_of(f: Any) -> str:
     """The cache's owner of a user's function or its decorated form."""
     if isinstance(f, Transformed):
-        return code_key(f._target.function)
+        return code_key(f._target.function) if f._inner is None else f"gradient of {owner_of(f._inner)}"
     target: Target = unwrap(f)
     return code_key(target.function)
 

@@ -26,9 +26,10 @@ from jitad.compile.vectormath_numba import intrinsic
 HALF_PI, TINY, HUGE = math.pi / 2, 5e-324, 1.7976931348623157e308
 SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 2.0, -2.0, -3.0, 0.5, TINY, -TINY, 2.0**-1022,
                     -(2.0**-1022), HUGE, -HUGE, 2.0**52, 2.0**53 + 2])
-FOUR_ULP = {"erf", "erfc", "lgamma", "digamma", "ndtr", "log_ndtr"}
+FOUR_ULP = {"erf", "erfc", "erfcx", "lgamma", "digamma", "ndtr", "log_ndtr"}
 POSITIVE = {"lgamma", "digamma"}  # the negative axis has a test of its own
-UNARY = [name for name in EXPANSIONS if name != "logaddexp"]
+BINARY = ("logaddexp", "arctan2", "hypot", "pow")
+UNARY = [name for name in EXPANSIONS if name not in BINARY]
 RNG = np.random.default_rng(7)
 N = 600
 
@@ -54,7 +55,8 @@ def logistic_points() -> list[np.ndarray]:
 
 
 def gamma_points() -> list[np.ndarray]:
-    return [uniform(0, 12), uniform(7, 100, 200), uniform(0.4, 2.6), near([0.5, 1.0, 1.25, 1.4616321449683623, 2.0, 2.5, 8.0])]
+    return [uniform(0, 12), uniform(7, 100, 200), uniform(0.4, 2.6), near([0.5, 1.0, 1.25, 1.4616321449683623]),
+            near([2.0, 2.5, 8.0])]
 
 
 def angles() -> list[np.ndarray]:
@@ -88,6 +90,17 @@ def mp_log_ndtr(x: Any) -> Any:
     return -z * z - mp.log(2 * z * mp.sqrt(mp.pi)) + mp.log1p(-y + 3 * y**2 - 15 * y**3)
 
 
+def mp_erfcx(x: Any) -> Any:
+    if abs(x) > 1000:
+        return mp.inf if x < 0 else (1 - 1 / (2 * x * x)) / (x * mp.sqrt(mp.pi))
+    return mp.exp(x * x) * mp.erfc(x)
+
+
+def within(low: float, high: float, function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` within its domain, NaN outside."""
+    return lambda x: function(x) if low <= x <= high else mp.nan
+
+
 def mp_lgamma(x: Any) -> Any:
     if x > 1e16:
         return (x - 0.5) * mp.log(x) - x + mp.log(2 * mp.pi) / 2
@@ -115,6 +128,14 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[[], list
     "sin": (mp.sin, np.sin, angles),
     "cos": (mp.cos, np.cos, angles),
     "tan": (mp.tan, np.tan, angles),
+    "arctan": (mp.atan, np.arctan, lambda: [uniform(-10, 10), uniform(-1, 1), near([1.0])]),
+    "arcsin": (within(-1, 1, mp.asin), np.arcsin, lambda: [uniform(-1, 1), near([1.0, 0.5, 0.55])]),
+    "arccos": (within(-1, 1, mp.acos), np.arccos, lambda: [uniform(-1, 1), near([1.0, -1.0, 0.5, 0.55])]),
+    "arcsinh": (mp.asinh, np.arcsinh, lambda: [uniform(-5, 5), spread(-5, -3), spread(8, 10), near([0.0])]),
+    "arccosh": (within(1, np.inf, mp.acosh), np.arccosh, lambda: [uniform(1, 5), near([1.0]), spread(8, 10)]),
+    "arctanh": (within(-1, 1, mp.atanh), np.arctanh, lambda: [uniform(-1, 1), near([0.0, 1.0, -1.0])]),
+    "cbrt": (lambda x: mp.sign(x) * mp.cbrt(abs(x)), np.cbrt, lambda: [uniform(-10, 10), near([1.0])]),
+    "erfcx": (mp_erfcx, special.erfcx, lambda: [uniform(-27, 30), uniform(-3, 3), near([0.0, 0.65, -0.65])]),
     "expit": (lambda x: 1 / (1 + mp.exp(-x)), special.expit, logistic_points),
     "softplus": (mp_softplus, lambda x: np.logaddexp(0, x), logistic_points),
     "log_expit": (lambda x: -mp_softplus(-x), special.log_expit, logistic_points),
@@ -234,9 +255,46 @@ def test_logaddexp(way: str) -> None:
         for x, y, g in zip(a, b, got, strict=True):
             exact = max(x, y) + mp.log1p(mp.exp(-abs(mp.mpf(float(x)) - mp.mpf(float(y)))))
             assert abs(mp.mpf(float(g)) - exact) <= 2 * max(math.ulp(float(exact)), math.ulp(max(x, y)))
-    a, b = (v.ravel() for v in np.meshgrid(SPECIAL, SPECIAL))
+
+
+def pairs(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Arguments whose results are normal numbers."""
+    x = np.concatenate([uniform(0, 10), np.exp(uniform(-700, 700)), uniform(0.7, 1.45)])
+    if name == "pow":
+        y = uniform(-1, 1, x.size) * np.minimum(700 / np.abs(np.log(x)), 1e18)
+        return x, np.where(np.arange(x.size) % 5, y, np.rint(y))
+    return RNG.choice([-1, 1], x.size) * x, np.clip(x, 1e-290, 1e290) * spread(-3, 3, x.size)[: x.size]
+
+
+@pytest.mark.parametrize("way", ["numba", "numpy"])
+@pytest.mark.parametrize(("name", "exact"), [("arctan2", mp.atan2), ("hypot", mp.hypot), ("pow", mp.power)])
+def test_accuracy_of_two_arguments(name: str, exact: Callable[..., Any], way: str) -> None:
+    x, y = pairs(name)
+    got = run(name, way, x, y)
+    with mp.workprec(180):
+        errors = [ulp_error(g, exact(mp.mpf(float(a)), mp.mpf(float(b)))) for a, b, g in zip(x, y, got, strict=True)]
+    assert max(errors) < 2
+
+
+@pytest.mark.parametrize("way", ["numba", "numpy"])
+@pytest.mark.parametrize("name", BINARY)
+def test_special_values_of_two_arguments(name: str, way: str) -> None:
+    points = np.concatenate([SPECIAL, [3.0, 2.5, -2.5, 1e300, 1e-300, 2.0**53 + 1, 0.999]])
+    a, b = (v.ravel() for v in np.meshgrid(points, points))
     with np.errstate(all="ignore"):
-        np.testing.assert_allclose(run("logaddexp", way, a, b), np.logaddexp(a, b), rtol=1e-15, atol=0)
+        expected = {"pow": np.power}.get(name, getattr(np, name, None))(a, b)
+    got = run(name, way, a, b)
+    np.testing.assert_allclose(got, expected, rtol=1e-15, atol=TINY)
+    signed = ~np.isnan(expected)
+    if name != "logaddexp":
+        np.testing.assert_array_equal(np.signbit(got[signed]), np.signbit(expected[signed]))
+
+
+def test_exact_powers_are_exact() -> None:
+    base, exponent = (v.ravel() for v in np.meshgrid(np.arange(1.0, 30), np.arange(0.0, 11)))
+    np.testing.assert_array_equal(run("pow", "numba", base, exponent), base**exponent)
+    np.testing.assert_array_equal(run("cbrt", "numba", np.arange(99.0) ** 3), np.arange(99.0))
+    np.testing.assert_array_equal(run("log2", "numba", 2.0 ** np.arange(-1074, 1024)), np.arange(-1074.0, 1024))
 
 
 @pytest.mark.parametrize("name", UNARY)
@@ -280,7 +338,7 @@ def test_loops_vectorise_for_other_machines(name: str, triple: str, features: st
     except RuntimeError:
         pytest.skip(f"this llvmlite has no target {triple}")
     machine = target.create_target_machine(features=features, opt=3)
-    module = binding.parse_assembly(str(loop_module(name, 2 if name == "logaddexp" else 1)))
+    module = binding.parse_assembly(str(loop_module(name, 2 if name in BINARY else 1)))
     module.triple, module.data_layout = triple, str(machine.target_data)
     options = binding.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization = True
@@ -325,8 +383,8 @@ def test_every_machine_operation_is_built() -> None:
     i, f = cast(a, "i8"), cast(b, "f4")
     total = const(0.0)
     roundings = [call(name, b) for name in ("floor", "ceil", "trunc", "rint")]
-    for term in [*roundings, a / b, -a, abs(b), call("sqrt", a), call("copysign", a, b), call("atan2", a, b), call("arctan2", a, b),
-                 cast(call("exp", f), "f8"),
+    for term in [*roundings, a / b, -a, abs(b), call("sqrt", a), call("copysign", a, b), call("atan2", a, b),
+                 call("fmod", a, b), call("arctan2", a, b), cast(call("exp", f), "f8"),
                  cast(f * f, "f8"), cast(i * 3 - i / 2 + abs(-i), "f8"), cast((i << 3) ^ (i >> 1) | 8, "f8"),
                  cast(call("lshr", -i, const(60, "i8")), "f8"), select(a < b, a, b), select(~(a >= b), a, b),
                  select(a.ne(b) & cast(i, "b1"), 1.0, a), cast(cast(b, "b1"), "f8"), cast(a < b, "f8")]:

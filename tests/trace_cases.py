@@ -72,7 +72,7 @@ OPERATORS = [
     ("floordiv", lambda x: x // 0.7, (V,)), ("mod", lambda x: x % 0.7, (V,)),
     ("int floordiv", lambda x: x // 2, (V,)), ("int mod", lambda x: -x % 3, (V,)),
     ("divmod", lambda x: divmod(x, 2), (V,)), ("lt", lambda x, y: x < y, (V, V)), ("ge", lambda x: x >= 1, (V,)),
-    ("eq", lambda x: x == x, (V,)), ("ne", lambda x: x != 1, (V,)), ("eq None", lambda x: x == None, (V,)),
+    ("eq", lambda x: x == x, (V,)), ("ne", lambda x: x != 1, (V,)), ("eq None", lambda x: operator.eq(x, None), (V,)),
     ("ne str", lambda x: x != "a", (V,)), ("and", lambda x: (x > 1) & (x < 2), (V,)),
     ("invert", lambda x: ~(x > 1), (V,)), ("xor", lambda x: (x > 1) ^ True, (V,)),
     ("bool + bool", lambda x: (x > 1) + (x > 0), (V,)), ("sum()", lambda x: sum(x), (V,)),

@@ -55,7 +55,6 @@ def function_type(program: Program) -> ir.FunctionType:
 def emit_llvm(program: Program, module: ir.Module, name: str) -> ir.Function:
     """Build the kernel of `program` in `module`."""
     function = ir.Function(module, function_type(program), name)
-    function.linkage = "internal"
     for argument in function.args:
         if isinstance(argument.type, ir.PointerType):
             argument.add_attribute("noalias")

@@ -10,6 +10,18 @@ from typing import Any
 
 import numpy as np
 
+from jitad.compile.machine_linalg import (  # noqa: F401  (for generated source)
+    cholesky,
+    cofactor,
+    cofactor_tangent,
+    det,
+    gemm,
+    inv,
+    slogdet_log,
+    slogdet_sign,
+    solve,
+    solve_triangular,
+)
 from jitad.compile.scalar_numpy import MATH, OPERATIONS
 
 

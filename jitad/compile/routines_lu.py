@@ -11,7 +11,7 @@ from typing import Any
 from jitad.compile.routines_code import BOOL, INT32, Code, Index
 from jitad.compile.scalar_llvm import DOUBLE
 
-LU_UNROLLED, LU_LOOPS = 3, 8                  # sides up to which code of our own is faster than LAPACK
+LU_UNROLLED, LU_LOOPS = 2, 16                 # sides up to which code of our own is faster than LAPACK
 SAFE = 1e-280, 1e280                          # partial products of pivots that have lost no digits
 
 

@@ -1,35 +1,35 @@
-"""From a program to something that runs: the only room that imports numba.
+"""From a program to something that Python calls: the only room that imports numba.
 
-A kernel has up to three faces on one function: `call` allocates its results,
-`into` writes into the caller's arrays, and `callback` is a C function for
-samplers. Shapes are checked inside the kernel, types by numba's dispatcher, and
-nothing else is on the warm path. All faces release the GIL and are re-entrant.
+The sweep itself is compiled by LLVM alone. Around it numba compiles a thin function
+that takes the arrays apart, checks their shapes, allocates the results and
+calls the sweep; types are checked by numba's dispatcher, and nothing else is on
+the warm path. Kernels release the GIL and are re-entrant.
 """
 from __future__ import annotations
 
 import itertools
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numba
 import numpy as np
+from llvmlite import ir
 from numba.core import cgutils, types
-from numba.core.dispatcher import Dispatcher
 from numba.extending import intrinsic
 
-from jitad.compile.emit_llvm import MEMORY, emit_llvm
+from jitad.compile.emit_llvm import MEMORY, emit_llvm, function_type
 from jitad.compile.emit_python import emit_python
 from jitad.compile.fuse import fuse
 from jitad.compile.loops import Buffer, Program
 from jitad.compile.lower import lower
+from jitad.compile.native import Native, compile_module
 from jitad.compile.prepare import prepare
 from jitad.tape import Tape
 
-OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
-_serial = itertools.count()
+SWEEP = "jitad_sweep"
 
 
 class Miss(Exception):
@@ -64,7 +64,6 @@ class Kernel:
     tape: Tape
     kinds: tuple[types.Type, ...]
     seconds: float = 0.0
-    _lock: Any = field(default_factory=lambda: __import__("threading").Lock(), repr=False)
 
     @cached_property
     def program(self) -> Program:
@@ -79,43 +78,41 @@ class Kernel:
 
     @cached_property
     def call(self) -> Callable[..., Any]:
-        return self._compile(self._call_source(allocate=True), self.kinds)
+        """The kernel as Python calls it: a numba dispatcher for exactly the types `kinds`."""
+        start = time.perf_counter()
+        namespace: dict[str, Any] = {"np": np, "SignatureMiss": SignatureMiss, "StatusMiss": StatusMiss,
+                                     "sweep": _sweep(self.program, self.native)}
+        exec(compile(self._call_source(), "<jitad kernel>", "exec"), namespace)
+        dispatcher = numba.njit(nogil=True, error_model="numpy")(namespace["call"])
+        dispatcher.compile(self.kinds)
+        dispatcher._compile_for_args = _refuse       # exact types only: a mismatch is ours to handle
+        self.seconds = time.perf_counter() - start
+        return dispatcher
 
     @cached_property
-    def into(self) -> Callable[..., Any]:
-        """As `call`, with one C-ordered array for each array output after the inputs."""
-        outs = tuple(types.Array(numba.from_dtype(_dtype(b)), len(b.shape), "C") for b in self.program.outputs)
-        return self._compile(self._call_source(allocate=False), (*self.kinds, *outs))
+    def native(self) -> Native:
+        """The machine code of the sweep."""
+        module = ir.Module(name="jitad")
+        emit_llvm(self.program, module, SWEEP)
+        return compile_module(module)
 
-    def _call_source(self, allocate: bool) -> str:
+    def _call_source(self) -> str:
         program = self.program
         names = [p.name if isinstance(p, Buffer) else p[0] for p in program.parameters]
-        outs = [b.name for b in program.outputs]
-        checked = [p for p in (*program.parameters, *(() if allocate else program.outputs)) if isinstance(p, Buffer)]
-        tests = [f"{b.name}.shape[{d}] != {n}" for b in checked for d, n in enumerate(b.shape)]
-        lines = [f"def call({', '.join(names + ([] if allocate else outs))}):"]
+        arrays = [p for p in program.parameters if isinstance(p, Buffer)]
+        tests = [f"{b.name}.shape[{d}] != {n}" for b in arrays for d, n in enumerate(b.shape)]
+        lines = [f"def call({', '.join(names)}):"]
         if tests:
             lines += [f"    if {' or '.join(tests)}:", "        raise SignatureMiss"]
-        if allocate:
-            lines += [f"    {b.name} = np.empty({b.shape}, np.{_dtype(b)})" for b in program.outputs]
-        lines += [f"    result = sweep({', '.join(names + outs)})", "    if result[0] != 0:",
-                  "        raise StatusMiss"]
-        arrays, scalars = iter(outs), itertools.count(1)
-        returned = [next(arrays) if self.tape.nodes[o].aval.ndim else f"result[{next(scalars)}]"
+        lines += [f"    {b.name} = np.empty({b.shape}, np.{_dtype(b)})" for b in program.outputs]
+        lines += [f"    result = sweep({', '.join([*names, *(b.name for b in program.outputs)])})",
+                  "    if result[0] != 0:", "        raise StatusMiss"]
+        outs, scalars = iter(program.outputs), itertools.count(1)
+        returned = [next(outs).name if self.tape.nodes[o].aval.ndim else f"result[{next(scalars)}]"
                     for o in self.tape.outputs]
         lines.append(f"    return {returned[0]}" if len(returned) == 1 else f"    return ({', '.join(returned)})")
         return "\n".join(lines)
 
-    def _compile(self, source: str, kinds: tuple[types.Type, ...]) -> Callable[..., Any]:
-        start = time.perf_counter()
-        namespace: dict[str, Any] = {"np": np, "SignatureMiss": SignatureMiss, "StatusMiss": StatusMiss,
-                                     "sweep": _sweep(self.program)}
-        exec(compile(source, "<jitad kernel>", "exec"), namespace)
-        dispatcher: Dispatcher = numba.njit(**OPTIONS)(namespace["call"])
-        dispatcher.compile(kinds)
-        dispatcher._compile_for_args = _refuse       # exact types only: a mismatch is ours to handle
-        self.seconds += time.perf_counter() - start
-        return dispatcher
 
 
 def _dtype(b: Buffer) -> str:
@@ -128,14 +125,15 @@ def _refuse(*args: Any, **kwargs: Any) -> None:
     raise SignatureMiss
 
 
-def _sweep(program: Program) -> Any:
+def _sweep(program: Program, native: Native) -> Any:
     """The program as a function for numba code: ``(status, *scalar results)``."""
     results = types.Tuple((types.int64, *(_number_type(r.dtype) for r in program.results)))
-    name = f"jitad_sweep_{next(_serial)}"
+    address = native.address(SWEEP)
 
     def sweep(typingctx: Any, *arguments: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            function = emit_llvm(program, builder.module, name)
+            pointer = function_type(program).as_pointer()
+            function = builder.inttoptr(ir.Constant(ir.IntType(64), address), pointer)
             raw = _raw_arguments(context, builder, program, arguments,
                                  cgutils.unpack_tuple(builder, values[0]))
             slots = [cgutils.alloca_once(builder, MEMORY[r.dtype]) for r in program.results]

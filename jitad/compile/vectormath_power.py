@@ -5,7 +5,7 @@ turns its absolute error, up to 745 times larger, into a relative one.
 """
 from __future__ import annotations
 
-from .scalar import Expr, bits, call, const, select
+from .scalar import Expr, bits, call, const, select, unbits
 from .vectormath_explog import (
     EXP_LONG,
     INF,
@@ -19,41 +19,50 @@ from .vectormath_explog import (
     quick_two_sum,
     reduce_exp,
     reduce_log,
-    two_product,
 )
 
+THIRD, THIRD_LOW = 0.3333333283662796, 4.967053731282552e-09
 TWO_THIRDS = (0.6666666666666666, 3.700743415417188e-17)
 # ((log((1 + s) / (1 - s)) - 2 s) / s**3 - 2/3) / s**2 in s**2 for sqrt(1/2) <= (1 + s) / (1 - s) <= sqrt(2)
 ATANH = (
-    0.40000000000000024, 0.2857142857133851, 0.2222222227110234, 0.1818180824754454, 0.15385574796462176,
-    0.13285957435189455, 0.12913617672223007,
+    0.4, 0.28571428571429364, 0.22222222221655885, 0.18181818335392802, 0.15384594962518428,
+    0.13334804693847518, 0.11706236339486488, 0.11723178623919275,
 )
 
 Pair = tuple[Expr, Expr]
 
 
-def times(a: Pair, b: Pair) -> Pair:
-    """The product of two sums of two words, to about 2**-104 relative."""
-    high, low = two_product(a[0], b[0])
-    return quick_two_sum(high, low + (a[0] * b[1] + a[1] * b[0]))
+def mask(x: Expr) -> Expr:
+    """x cut to 26 significant bits, so that the product of two such numbers is exact."""
+    return unbits(bits(x) & -0x8000000)
+
+
+def product(a: Pair, b: Pair) -> Pair:
+    """a * b; the first words have 26 bits, and so has that of the result."""
+    exact = a[0] * b[0]
+    high = mask(exact)
+    return high, (exact - high) + (a[0] * b[1] + a[1] * (b[0] + b[1]))
 
 
 def log_long(x: Expr) -> Pair:
-    """log(x) for finite x > 0 in two words, to about 2**-65 relative: 2 artanh(s) with s = f / (2 + f)."""
+    """log(x) for finite x > 0 to about 2**-65 relative, its first word with 26 bits: 2 artanh(s) with s = f / (2 + f)."""
     normal, shift = normalise(x)
     k, f = reduce_log(normal)
     k = k + shift
-    bottom, bottom_low = quick_two_sum(const(2.0), f)
-    s = f / bottom
-    product, product_low = two_product(s, bottom)
-    s_low = (((f - product) - product_low) - s * bottom_low) / bottom
-    square = times((s, s_low), (s, s_low))
-    series, series_low = quick_two_sum(const(TWO_THIRDS[0]), square[0] * polynomial(square[0], ATANH))
-    cube = times(times(square, (series, series_low + TWO_THIRDS[1])), (s, s_low))
-    high, low = quick_two_sum(s + s, cube[0])
-    low = low + (cube[1] + (s_low + s_low))
-    total, error = quick_two_sum(k * LN2_HI, high)
-    return quick_two_sum(total, error + (low + k * LN2_LO))
+    bottom = 2.0 + f
+    first = mask(bottom)
+    inverse = 1.0 / bottom
+    high = mask(f * inverse)
+    s = (high, ((f - high * first) - high * ((2.0 - first) + f)) * inverse)
+    square = product(s, s)
+    tail = (square[0] + square[1]) * polynomial(square[0] + square[1], ATANH)
+    first = mask(TWO_THIRDS[0] + tail)
+    series = (first, ((TWO_THIRDS[0] - first) + tail) + TWO_THIRDS[1])
+    cube = product(product(square, series), s)
+    total, error = quick_two_sum(k * LN2_HI, s[0] + s[0])
+    total, rest = quick_two_sum(total, cube[0])
+    high = mask(total)
+    return high, (total - high) + ((error + rest) + ((s[1] + s[1]) + (cube[1] + k * LN2_LO)))
 
 
 def exp_pair(high: Expr, low: Expr) -> Expr:
@@ -71,7 +80,8 @@ def power(x: Expr, y: Expr) -> Expr:
     regular = (a > 0.0) & (a < INF)
     log = log_long(select(regular, a, 1.0))
     bounded = clamp(y, -1e22, 1e22)  # beyond, the power of any a other than 1 overflows or underflows
-    high, low = times(log, (bounded, const(0.0)))
+    first = mask(bounded)
+    high, low = log[0] * first, log[1] * bounded + log[0] * (bounded - first)
     extreme = select(a.eq(0.0), const(-INF), a) * y
     result = exp_pair(select(regular, high, extreme), select(regular, low, 0.0))
     integer = y.eq(call("floor", y))
@@ -87,7 +97,8 @@ def cbrt(x: Expr) -> Expr:
     """exp(log|x| / 3) with the logarithm in two words: @cbrt@ ulp."""
     a = abs(x)
     regular = (a > 0.0) & (a < INF)
-    high, low = times(log_long(select(regular, a, 1.0)), (const(1 / 3), const(1.850371707708594e-17)))
+    log = log_long(select(regular, a, 1.0))
+    high, low = log[0] * THIRD, log[1] * (1 / 3) + log[0] * THIRD_LOW
     return call("copysign", select(regular, exp_pair(high, low), a), x)
 
 

@@ -92,8 +92,8 @@ class Captures:
             raise self._changed(f"captured state ({words})")
         if self._aliases and self.copies.compare_identity():
             one, other = self._aliases[0]
-            raise CaptureError(f"`{self.recorder.function_name}` compares by `is` and reads one object in two ways, as "
-                               f"{one} and as {other}, which cannot be told apart later; compare names or flags instead")
+            raise CaptureError(f"`{self.recorder.function_name}` compares by `is` and reads one object in two ways, "
+                               f"as {one} and as {other}, which cannot be told apart later; compare names or flags instead")
         if self.missing:
             raise CaptureError(f"`{self.recorder.function_name}` looks for the global `{min(self.missing)}`, which "
                                "does not exist, and goes on without it; define it (None, say) and test its value.")
@@ -101,8 +101,10 @@ class Captures:
     def release(self) -> None:
         """Let go of what was captured; the recording is over and has succeeded."""
         self.copies.release()
+        self.builtins.update(__import__=builtins.__import__)
         self._taken.clear()
         self._lists.clear()
+        del self.copies, self.scan, self.target
 
     def met(self, value: Any, path: Path) -> None:
         """Remember where an object was found that has a stand-in or copy for each path to it."""
@@ -176,7 +178,7 @@ class Captures:
         if isinstance(value, (np.ndarray, np.floating)) or kind is float:
             return self._input(value, path)
         stand_in = policy.substitute(value)
-        if stand_in is None:
+        if stand_in is None and not hasattr(kind, "rvs"):  # a captured distribution is guarded as any object
             stand_in = policy.refused(value, path.expression(), user_line)
         if stand_in is not None:
             if not isinstance(stand_in, policy.Refused):
@@ -225,6 +227,8 @@ class Captures:
 
     def class_view(self, cls: type, path: Path) -> Any:
         """The class itself if all that its methods and attributes hold could be guarded, else a stand-in."""
+        if policy.is_user_class(type(cls)):
+            self.scan.class_(type(cls), path.step("type"))
         holds = any(isinstance(v, (float, np.ndarray, np.floating)) for c in cls.__mro__ if policy.is_user_class(c)
                     for v in vars(c).values())
         if not holds:
@@ -285,7 +289,8 @@ class Captures:
         if type(function.__globals__) is GlobalsView:
             return function
         self.guard(function, path)
-        return self.copies.copy(function, path) if policy.is_user_function(function) else function
+        users = policy.is_user_function(function) or policy.holds_user_code(function)
+        return self.copies.copy(function, path) if users else function
 
     def _method(self, value: MethodType, path: Path) -> Any:
         self.guard(MethodType, path.step("type"))

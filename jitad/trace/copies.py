@@ -3,9 +3,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import CellType, FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from jitad.cache.captures import Path
+from jitad.errors import CaptureError, MutationError
 from jitad.trace import policy
 from jitad.trace.scan import compares_identity, global_names
 from jitad.trace.where import user_line
@@ -40,7 +41,7 @@ class GlobalsView(dict):
             self.captures.missing.add(name)
             raise KeyError(name)
         self.given[name] = taken
-        super().__setitem__(name, taken)
+        dict.__setitem__(self, name, taken)
         return taken
 
     def __contains__(self, name: object) -> bool:
@@ -48,6 +49,15 @@ class GlobalsView(dict):
 
     def get(self, name: str, default: Any = None) -> Any:
         return self[name] if name in self else default  # noqa: SIM401
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        raise MutationError(f"globals()[{name!r}] is assigned at {user_line()} while the function is recorded; "
+                            "return the new value instead.")
+
+    def _whole(self, *args: Any) -> NoReturn:
+        raise CaptureError(f"globals() is used as a whole at {user_line()}; read the names that are needed")
+
+    __iter__ = __len__ = keys = values = items = copy = update = _whole  # type: ignore[assignment]
 
     def rebound(self) -> list[str]:
         """Names that a ``global`` statement has assigned or deleted."""

@@ -69,12 +69,12 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         raise refused(builder, f"{name_of(function)} called this way ({error})") from None
     if bound.arguments.get("out") is not None:
         raise refused(builder, f"{name_of(function)} with out=", "use the returned array instead")
-    with user_line(builder):
+    with noted_line(builder):
         return FUNCTIONS[function](*args, **kwargs)
 
 
 @contextmanager
-def user_line(builder: Builder | None) -> Iterator[None]:
+def noted_line(builder: Builder | None) -> Iterator[None]:
     """Give errors that pass through the user's line as a note."""
     try:
         yield

@@ -13,6 +13,8 @@ from jitad.cache.captures import Path
 from jitad.trace.policy import is_user_class
 
 _MISSING = object()
+_OF_THE_CLASS = frozenset("__dataclass_fields__ __dataclass_params__ __match_args__ __annotations__ __doc__ __module__"
+                          .split())
 _LRU = type(functools.lru_cache(lambda: None))
 
 
@@ -31,6 +33,8 @@ def attribute(captures: Any, view: Any, value: Any, path: Path, name: str) -> An
         return captures.dict_view(instance, path.step("attr", name))
     owner, raw = _find(cls.__mro__, name)
     at = path.step("attr", name)
+    if name in _OF_THE_CLASS and owner is not None:
+        return raw
     if isinstance(raw, property):
         return _property(captures, view, raw, path.step("type").step("attr", name))
     if isinstance(raw, MemberDescriptorType):

@@ -11,6 +11,7 @@ from jitad.primitives.core import cast
 from jitad.primitives.reduce import contract, reduce_sum
 from jitad.primitives.view import transpose, view
 from jitad.trace.dispatch import call, implements, lift_all, stand_in
+from jitad.trace.indexing import boxed
 from jitad.trace.numpy_shape import ravel
 
 LETTERS = string.ascii_letters
@@ -192,7 +193,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     for i, j in zip(axes_a, axes_b, strict=True):
         right[j] = left[i]
     out = "".join(c for c in left if c not in right) + "".join(c for c in right if c not in left)
-    return contract(a, b, f"{''.join(left)},{''.join(right)}->{out}")
+    return boxed(contract(a, b, f"{''.join(left)},{''.join(right)}->{out}"))
 
 
 @implements(np.kron)

@@ -8,11 +8,17 @@ import numpy as np
 from jitad.primitives.core import cast, select
 from jitad.tape import Value
 from jitad.trace.dispatch import as_value, builder_in, checked, implements, lift_all, lift_with, refused, stand_in
+from jitad.trace.indexing import boxed
 from jitad.trace.ufuncs import apply_ufunc
 
 
 @implements(np.where)
 def where(condition: Any, *branches: Any) -> Any:
+    return boxed(choose(condition, *branches))
+
+
+def choose(condition: Any, *branches: Any) -> Any:
+    """``np.where``; the result without dimensions is a number."""
     builder = builder_in(condition, branches)
     if not branches:
         raise refused(builder, "numpy.where with one argument",
@@ -41,9 +47,9 @@ def select_(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     result = default
     dtype = np.result_type(*(result_dtype_key(c) for c in (*choicelist, default)))
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
-        result = where(condition, choice, result) if builder_in(condition, choice, result) else np.where(
+        result = choose(condition, choice, result) if builder_in(condition, choice, result) else np.where(
             condition, choice, result)
-    return cast(result, dtype)
+    return boxed(cast(result, dtype))
 
 
 def result_dtype_key(x: Any) -> Any:
@@ -106,7 +112,7 @@ def copy(a: Any, dtype: Any = None, order: str = "K", subok: bool = False, *, co
          device: Any = None) -> Any:
     if isinstance(dtype, str) and dtype in ("K", "C", "F", "A"):    # np.copy(a, order)
         dtype = None
-    return a.builder.value(a.number) if dtype is None else a.astype(dtype)
+    return boxed(a) if dtype is None else a.astype(dtype)
 
 
 @implements(np.nan_to_num)
@@ -116,9 +122,9 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
         return x
     info = np.finfo(x.dtype)
     posinf, neginf = info.max if posinf is None else posinf, info.min if neginf is None else neginf
-    result = where(np.isnan(x), nan, x)
-    result = where(x == np.inf, posinf, result)
-    return cast(where(x == -np.inf, neginf, result), x.dtype)
+    result = choose(np.isnan(x), nan, x)
+    result = choose(x == np.inf, posinf, result)
+    return cast(choose(x == -np.inf, neginf, result), x.dtype)
 
 
 @implements(np.isclose)
@@ -136,8 +142,8 @@ def allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool
 @implements(np.sinc)
 def sinc(x: Any) -> Any:
     y = np.pi * x
-    safe = where(y == 0, 1.0, y)
-    return where(y == 0, 1.0 - y * y / 6.0, np.sin(safe) / safe)    # with its derivatives at 0 up to the second
+    safe = choose(y == 0, 1.0, y)
+    return choose(y == 0, 1.0 - y * y / 6.0, np.sin(safe) / safe)    # with its derivatives at 0 up to the second
 
 
 @implements(np.shape)

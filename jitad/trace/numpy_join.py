@@ -18,7 +18,7 @@ def _parts(arrays: Any) -> list[Any]:
     return lift_all(*arrays)
 
 
-def _common_dtype(parts: Sequence[Any], dtype: Any, casting: str) -> np.dtype[Any]:
+def _common_dtype(parts: Sequence[Any], dtype: Any, casting: Any) -> np.dtype[Any]:
     if dtype is None:
         return np.result_type(*(p.dtype for p in parts))
     for part in parts:

@@ -11,6 +11,7 @@ from jitad.primitives.view import squeeze as drop
 from jitad.tape import Value
 from jitad.trace.dispatch import as_value, builder_in, implements, lift_all, refused
 from jitad.trace.numpy_contract import matmul
+from jitad.trace.numpy_elementwise import choose
 from jitad.trace.numpy_reduce import axes_of, keep, max_, min_, root, sum_
 from jitad.trace.numpy_shape import ravel
 from jitad.trace.ufuncs import as_float
@@ -172,7 +173,7 @@ def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
     if isinstance(ord, str):
         raise ValueError(f"Invalid norm order '{ord}' for vectors")
     total = sum_(np.absolute(x) ** float(ord), axes, keepdims=keepdims)
-    return total ** (1.0 / ord) if ord < 0 else np.where(total == 0, 0.0, total ** (1.0 / ord))
+    return total ** (1.0 / ord) if ord < 0 else choose(total == 0, 0.0, total ** (1.0 / ord))
 
 
 def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:

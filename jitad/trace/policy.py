@@ -18,8 +18,8 @@ from jitad.errors import CaptureError
 from jitad.trace.where import is_library_file
 
 __all__ = [
-    "is_followed", "is_mutable", "is_numba", "is_opaque", "is_user_class", "is_user_function", "is_user_module",
-    "refused", "substitute",
+    "Refused", "holds_user_code", "is_followed", "is_mutable", "is_numba", "is_opaque", "is_user_class", "is_user_function",
+    "is_user_module", "refused", "substitute",
 ]
 
 STANDARD = sys.stdlib_module_names
@@ -48,6 +48,19 @@ def is_user_function(function: FunctionType) -> bool:
         return True
     file = function.__code__.co_filename  # a user's module may have the name of one of Python's
     return not file.startswith("<") and not is_library_file(file) and _top(function.__module__) in STANDARD
+
+
+def holds_user_code(function: FunctionType) -> bool:
+    """Whether a library's function was made around a user's (as decorators do), and so is to be copied too."""
+    for cell in function.__closure__ or ():
+        try:
+            content = cell.cell_contents
+        except ValueError:
+            continue
+        for item in content.values() if isinstance(content, dict) else (content,):
+            if isinstance(item, FunctionType) and item is not function and is_user_function(item):
+                return True
+    return False
 
 
 def is_user_class(cls: type) -> bool:
@@ -122,6 +135,8 @@ def refused(value: Any, name: str, where: Callable[[], Any]) -> Any | None:
     """A callable that raises in place of one that is impure, or None when the value is fine."""
     if value is datetime.datetime or value is datetime.date:
         return _refusing_date(value, where)
+    if hasattr(type(value), "rvs") and not is_user_class(type(value)):
+        return Distribution(value, where)
     why = _impurity(value)
     if why is None:
         return None
@@ -141,6 +156,21 @@ class Refused:
 
     def __getattr__(self, name: str) -> Any:
         raise self._error()
+
+
+class Distribution:
+    """A distribution of scipy.stats that does not draw."""
+
+    def __init__(self, real: Any, where: Callable[[], Any]) -> None:
+        self._real, self._where = real, where
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return Distribution(self._real(*args, **kwargs), self._where)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "rvs":
+            return Refused(f"{getattr(self._real, 'name', 'distribution')}.rvs", "draws random numbers", self._where)
+        return getattr(self._real, name)
 
 
 def _refusing_date(cls: Any, where: Callable[[], Any]) -> type:

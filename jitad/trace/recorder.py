@@ -176,7 +176,8 @@ class Recording:
         return self.builder.finish(self.outputs)
 
 
-def record(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> Recording:
+def record(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None,
+           names: Sequence[str] | None = None) -> Recording:
     """Run `target`, as `jitad.cache.identity.unwrap` gives it, on traced `args` and `kwargs`.
 
     Raises `ArgumentTypeError` for an argument that cannot be on a tape, `OutputError` for a result that cannot,
@@ -186,7 +187,7 @@ def record(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = 
     function = target.function
     recorder = Recorder(function.__qualname__)
     traced = _Arguments(recorder, where)
-    names = argument_names(function.__code__, len(args), len(target.bound))
+    names = names or argument_names(function.__code__, len(args), len(target.bound))
     new_args = [traced.take(value, name) for value, name in zip(args, names, strict=True)]
     new_kwargs = {name: traced.take(value, name) for name, value in (kwargs or {}).items()}
     _stack.recorders.append(recorder)

@@ -14,6 +14,7 @@ from typing import Any
 
 from jitad.cache.captures import Path
 from jitad.trace.policy import is_user_class, is_user_function, is_user_module
+from jitad.trace.where import is_library_file
 
 __all__ = ["Scan", "codes_in", "compares_identity", "global_names"]
 
@@ -98,7 +99,8 @@ class Scan:
     def _member(self, cls: type, name: str, raw: Any, at: Path) -> None:
         generated = "__dataclass_fields__" in vars(cls) or hasattr(cls, "_field_defaults")
         if isinstance(raw, FunctionType):
-            if not (generated and raw.__code__.co_filename.startswith("<")):
+            file = raw.__code__.co_filename
+            if not (generated and (file.startswith("<") or is_library_file(file))):
                 self.function(raw, at)
         elif isinstance(raw, staticmethod):
             self.value(raw.__func__, at)

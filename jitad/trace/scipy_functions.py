@@ -16,8 +16,8 @@ from scipy import special
 from jitad.primitives.core import cast, stop_gradient
 from jitad.tape import Value
 from jitad.trace import numpy_functions  # noqa: F401  (fills the table)
-from jitad.trace.dispatch import as_value, builder_in, call, lift_all, refused, user_line
-from jitad.trace.numpy_elementwise import where
+from jitad.trace.dispatch import as_value, builder_in, call, lift_all, noted_line, refused
+from jitad.trace.numpy_elementwise import choose
 from jitad.trace.numpy_linalg import check_square, det, inv, row, with_columns
 from jitad.trace.numpy_reduce import axes_of, fresh, max_, sum_
 from jitad.trace.numpy_shape import at_least, drop
@@ -34,7 +34,7 @@ def substitute(original: Any) -> Callable[[Callable[..., Any]], Callable[..., An
             builder = builder_in(args, kwargs)
             if builder is None:
                 return original(*args, **kwargs)
-            with user_line(builder):
+            with noted_line(builder):
                 return impl(*args, **kwargs)
 
         SUBSTITUTES[original] = replacement
@@ -62,12 +62,12 @@ def traced_logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = F
     axes = axes_of(axis, a.ndim)
     if b is None and any(a.shape[d] == 0 for d in axes):
         return np.log(sum_(a, axes, keepdims=keepdims))             # log of an empty sum, -inf
-    top = max_(stop_gradient(a if b is None else where(b == 0, -np.inf, a)), axes, keepdims=True)
-    top = where(np.isfinite(top), top, 0.0)
+    top = max_(stop_gradient(a if b is None else choose(b == 0, -np.inf, a)), axes, keepdims=True)
+    top = choose(np.isfinite(top), top, 0.0)
     terms = a - top
     terms = np.exp(terms) if b is None else b * np.exp(np.minimum(terms, np.log(np.finfo(a.dtype).max) - 1))
     total = sum_(terms, axes, keepdims=True)
-    result = where(total == 0, -np.inf, np.log(total) + top)
+    result = choose(total == 0, -np.inf, np.log(total) + top)
     return fresh(result if keepdims else drop(result, axes))
 
 
@@ -88,7 +88,7 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
     x = as_float(lift_all(x)[0])
     axes = _softmax_axes(axis, x.ndim)
     top = stop_gradient(max_(x, axes, keepdims=True))
-    shifted = x - where(np.isfinite(top), top, 0.0)
+    shifted = x - choose(np.isfinite(top), top, 0.0)
     return shifted - np.log(sum_(np.exp(shifted), axes, keepdims=True))
 
 

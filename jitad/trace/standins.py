@@ -86,8 +86,9 @@ class ObjectView:
 
     __slots__ = ("_jitad_state",)
 
-    def __init__(self, captures: Any, value: Any, path: Path) -> None:
-        object.__setattr__(self, "_jitad_state", (captures, value, path))
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        raise CaptureError(f"an instance is made by `type(x)(...)` of a captured object at {user_line(2)}; name the "
+                           "class instead")
 
     def __getattribute__(self, name: str) -> Any:
         captures, value, path = object.__getattribute__(self, "_jitad_state")
@@ -142,7 +143,9 @@ def object_view(captures: Any, value: Any, path: Path) -> ObjectView:
         if "__dataclass_fields__" in dir(cls):
             names["__dataclass_fields__"] = cls.__dataclass_fields__  # type: ignore[attr-defined]
         view_class = _VIEW_CLASSES[cls] = type(cls.__name__, (ObjectView,), {"__slots__": (), **names})
-    return view_class(captures, value, path)
+    view = object.__new__(view_class)
+    object.__setattr__(view, "_jitad_state", (captures, value, path))
+    return view
 
 
 def _forward(name: str) -> Callable[..., Any]:
@@ -266,7 +269,11 @@ class DictView(dict):
         return super().__getitem__(key)
 
     def get(self, key: Any, default: Any = None) -> Any:
-        return self[key] if key in self else default  # noqa: SIM401
+        captures, value, _ = self._jitad_state
+        if captures.original(key) in value:
+            return self[key]
+        self._keys()
+        return default
 
     def __contains__(self, key: Any) -> bool:
         return self._jitad_state[0].original(key) in dict.fromkeys(self._keys())

@@ -10,7 +10,7 @@ import numpy as np
 from jitad.primitives.core import cast
 from jitad.tape import Aval, Builder, Value
 from jitad.trace import ufuncs
-from jitad.trace.dispatch import call, not_concrete, not_mutable, refused, user_line
+from jitad.trace.dispatch import call, not_concrete, not_mutable, noted_line, refused
 from jitad.trace.viewing import through_view
 
 _SCALARS = (int, float, complex, np.generic)
@@ -35,7 +35,7 @@ def _binary(ufunc: np.ufunc, swap: bool = False, logic: bool = False) -> Callabl
         if not _operable(other):
             return NotImplemented
         a, b = (other, self) if swap else (self, other)
-        with user_line(self.builder):
+        with noted_line(self.builder):
             if not (self.weak and ufuncs.is_weak(other)):
                 return ufuncs.apply_ufunc(ufunc, a, b)
             result = ufuncs.apply_ufunc(ufunc, a, b) if logic else ufuncs.apply_ufunc(ufunc, _number(a), _number(b))
@@ -61,7 +61,7 @@ def _power(swap: bool = False) -> Callable[[Any, Any], Any]:
 
 def _unary(ufunc: np.ufunc) -> Callable[[Any], Any]:
     def operator(self: Tracer) -> Any:
-        with user_line(self.builder):
+        with noted_line(self.builder):
             result = ufuncs.apply_ufunc(ufunc, _number(self) if self.weak else self)
         return self._as_weak(result) if self.weak else result
     return operator
@@ -149,7 +149,7 @@ class Tracer(Value):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         from jitad.trace.dispatch import builder_in
 
-        with user_line(builder_in(inputs, kwargs)):
+        with noted_line(builder_in(inputs, kwargs)):
             return ufuncs.array_ufunc(ufunc, method, *inputs, **kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -216,7 +216,7 @@ class Tracer(Value):
     def __getitem__(self, index: Any) -> Any:
         from jitad.trace.indexing import getitem
 
-        with user_line(self.builder):
+        with noted_line(self.builder):
             return getitem(self, index)
 
     def __setitem__(self, index: Any, value: Any) -> NoReturn:
@@ -289,7 +289,7 @@ class Tracer(Value):
         if not np.can_cast(self.dtype, dtype, casting):
             raise TypeError(f"Cannot cast array data from {self.dtype!r} to {np.dtype(dtype)!r} "
                             f"according to the rule {casting!r}")
-        with user_line(self.builder):
+        with noted_line(self.builder):
             result = cast(self, dtype)
         return self.builder.value(result.number) if result is self else result
 

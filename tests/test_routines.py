@@ -1,0 +1,229 @@
+"""The linear algebra of compiled kernels, and its plain Python version, against NumPy and SciPy."""
+from __future__ import annotations
+
+import ctypes
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.linalg
+from llvmlite import ir
+
+from jitad.compile import machine_linalg, routines
+from jitad.compile.emit_llvm import emit_llvm
+from jitad.compile.emit_python import emit_python
+from jitad.compile.loops import STATUS_LINALG, Buffer, Call, Program
+from jitad.compile.lower import _routine
+from jitad.compile.native import compile_module
+
+SIDES = [1, 2, 5, 40, 200]
+DTYPES = ["f8", "f4"]
+WAYS = ["llvm", "python"]
+SLACK = {"f8": 1e-11, "f4": 2e-3}
+
+
+def program(routine: str, shapes: tuple[tuple[int, ...], ...], numbers: tuple[int, ...], dtype: str) -> Program:
+    """``x0 = routine(x1, ...)``."""
+    out, *operands = (Buffer(f"x{i}", dtype, s, "input" if i else "output") for i, s in enumerate(shapes))
+    names = (out.name, *(b.name for b in operands))
+    return Program(tuple(operands), (out,), (), [Call(routine, names, numbers)], (), {})
+
+
+@lru_cache(maxsize=None)
+def compiled(routine: str, shapes: tuple[tuple[int, ...], ...], numbers: tuple[int, ...], dtype: str) -> Any:
+    module = ir.Module()
+    emit_llvm(program(routine, shapes, numbers, dtype), module, "kernel").linkage = "external"
+    native = compile_module(module, level=1)
+    return native, native.function("kernel", *[ctypes.c_void_p] * len(shapes))
+
+
+def run(way: str, routine: str, shape: tuple[int, ...], numbers: tuple[int, ...], *operands: Any) -> tuple[int, Any]:
+    """Status and result."""
+    operands = tuple(map(np.ascontiguousarray, operands))
+    dtype = operands[0].dtype.str[1:]
+    out = np.full(shape, 77.0, operands[0].dtype)
+    shapes = (shape, *(o.shape for o in operands))
+    if way == "llvm":
+        return compiled(routine, shapes, numbers, dtype)[1](*(o.ctypes.data for o in (*operands, out))), out
+    names: dict[str, Any] = {}
+    exec(emit_python(program(routine, shapes, numbers, dtype)), names)
+    return names["sweep"](*operands, out)[0], out
+
+
+def value(way: str, routine: str, shape: tuple[int, ...], numbers: tuple[int, ...], *operands: Any) -> Any:
+    status, out = run(way, routine, shape, numbers, *operands)
+    assert status == 0
+    return out
+
+
+def close(got: Any, want: Any, dtype: str) -> None:
+    slack = SLACK[dtype]
+    np.testing.assert_allclose(got, want, rtol=slack, atol=slack * max(1.0, float(np.abs(want).max(initial=0.0))))
+
+
+def random(*shape: int, dtype: str = "f8", seed: int = 0) -> Any:
+    return np.random.default_rng(seed + sum(shape)).normal(size=shape).astype(dtype)
+
+
+def regular(*shape: int, dtype: str = "f8") -> Any:
+    return (random(*shape) + 2 * np.sqrt(shape[-1]) * np.eye(shape[-1])).astype(dtype)
+
+
+def definite(*shape: int, dtype: str = "f8") -> Any:
+    a = random(*shape)
+    return (a @ np.swapaxes(a, -1, -2) / shape[-1] + np.eye(shape[-1])).astype(dtype)
+
+
+def batches(n: int) -> list[tuple[int, ...]]:
+    return [(), (3,), (2, 3)] if n <= 5 else [(), (3,)]
+
+
+both = pytest.mark.parametrize("way", WAYS)
+dtypes = pytest.mark.parametrize("dtype", DTYPES)
+sides = pytest.mark.parametrize("n", SIDES)
+
+
+@both
+@dtypes
+@pytest.mark.parametrize("n", [*SIDES, 8, 12, 13])
+def test_cholesky(way, dtype, n) -> None:
+    for batch in batches(n):
+        a = definite(*batch, n, n, dtype=dtype)
+        a += np.triu(np.full((n, n), 1e6), 1).astype(dtype)                   # not to be read
+        got = value(way, "cholesky", a.shape, (int(np.prod(batch)), n), a)
+        close(got, np.linalg.cholesky(a.astype("f8")), dtype)
+        assert (np.triu(got, 1) == 0).all()
+
+
+@both
+@pytest.mark.parametrize("n", [1, 2, 5, 40])
+def test_cholesky_fails_on_any_matrix_of_the_batch(way, n) -> None:
+    a = definite(3, n, n)
+    a[2, n - 1, n - 1] = -1.0
+    assert run(way, "cholesky", a.shape, (3, n), a)[0] == STATUS_LINALG
+    a[2, n - 1, n - 1] = np.nan
+    status, got = run(way, "cholesky", a.shape, (3, n), a)
+    assert status == 0 and np.isnan(got[2, n - 1, n - 1])
+
+
+@both
+@dtypes
+@pytest.mark.parametrize("n, k", [(1, 1), (2, 1), (2, 3), (5, 1), (5, 3), (12, 3), (40, 1), (40, 3), (200, 3)])
+def test_solve_triangular(way, dtype, n, k) -> None:
+    a, b = regular(2, n, n, dtype=dtype), random(2, n, k, dtype=dtype)
+    a[0, 0, n - 1] += 0.5
+    for lower, trans, unit in np.ndindex(2, 2, 2):
+        m = a * np.asarray(0.2 / np.sqrt(n), dtype) if unit else a
+        got = value(way, "solve_triangular", b.shape, (2, n, k, lower, trans, unit), m, b)
+        want = [scipy.linalg.solve_triangular(x, y, trans=trans, lower=bool(lower), unit_diagonal=bool(unit))
+                for x, y in zip(m.astype("f8"), b.astype("f8"), strict=True)]
+        close(got, want, dtype)
+
+
+@both
+@pytest.mark.parametrize("n", [1, 3, 40])
+def test_zero_on_the_diagonal(way, n) -> None:
+    a, b = regular(2, n, n), random(2, n, 2)
+    a[1, n // 2, n // 2] = 0.0
+    assert run(way, "solve_triangular", b.shape, (2, n, 2, 1, 0, 0), a, b)[0] == STATUS_LINALG
+    assert run(way, "solve_triangular", b.shape, (2, n, 2, 1, 0, 1), a, b)[0] == 0
+
+
+@both
+@dtypes
+@sides
+@pytest.mark.parametrize("k", [1, 3])
+def test_solve(way, dtype, n, k) -> None:
+    for batch in batches(n):
+        a, b = regular(*batch, n, n, dtype=dtype), random(*batch, n, k, dtype=dtype)
+        got = value(way, "solve", b.shape, (int(np.prod(batch)), n, k), a[..., ::-1, :], b)
+        close(got, np.linalg.solve(a[..., ::-1, :].astype("f8"), b.astype("f8")), dtype)
+
+
+@both
+@dtypes
+@pytest.mark.parametrize("n", [*SIDES, 16, 17])
+def test_inverse_and_determinants(way, dtype, n) -> None:
+    for batch in batches(n):
+        count = int(np.prod(batch))
+        a = regular(*batch, n, n, dtype=dtype)[..., ::-1, :]
+        exact = a.astype("f8")
+        close(value(way, "inv", a.shape, (count, n, 1), a), np.linalg.inv(exact), dtype)
+        close(value(way, "inv", a.shape, (count, n, 0), a), np.linalg.inv(exact), dtype)
+        sign, log = np.linalg.slogdet(exact)
+        np.testing.assert_array_equal(value(way, "slogdet_sign", batch, (count, n), a), sign)
+        close(value(way, "slogdet_log", batch, (count, n), a), log, dtype)
+        if np.abs(log).max() < 80:
+            np.testing.assert_allclose(value(way, "det", batch, (count, n), a), np.linalg.det(exact), rtol=SLACK[dtype])
+
+
+@both
+@pytest.mark.parametrize("n", [1, 2, 5, 40])
+def test_singular(way, n) -> None:
+    a, b = regular(3, n, n), random(3, n, 2)
+    a[1, :, n // 2] = 0.0
+    assert run(way, "solve", b.shape, (3, n, 2), a, b)[0] == STATUS_LINALG
+    assert run(way, "inv", a.shape, (3, n, 1), a)[0] == STATUS_LINALG
+    assert np.isnan(value(way, "inv", a.shape, (3, n, 0), a)).all(axis=(1, 2)).tolist() == [False, True, False]
+    assert (value(way, "det", (3,), (3, n), a) == 0).tolist() == [False, True, False]
+    assert value(way, "slogdet_sign", (3,), (3, n), a)[1] == 0
+    assert value(way, "slogdet_log", (3,), (3, n), a)[1] == -np.inf
+
+
+@both
+def test_determinants_at_the_ends_of_the_range(way) -> None:
+    for diagonal in ([1e-200] * 2 + [1e200] * 2, [1e200, 1e200, 1e-300, -1e-90], [1e300, 1e300, 1e300], [np.nan, 1.0]):
+        a = np.diag(np.array(diagonal))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            want = np.linalg.det(a)
+        np.testing.assert_allclose(value(way, "det", (), (1, len(a)), a), want, rtol=1e-12)
+
+
+@both
+@dtypes
+@pytest.mark.parametrize("spec", ["ij,jk->ik", "ij,kj->ik", "ji,jk->ik", "ji,kj->ik", "ij,jk->ki", "ij,kj->ki",
+                                  "ji,jk->ki", "ji,kj->ki"])
+def test_gemm(way, dtype, spec) -> None:
+    left, right = spec.split("->")[0].split(",")
+    for sizes in ({"i": 13, "j": 20, "k": 17}, {"i": 1, "j": 3, "k": 2}, {"i": 2, "j": 0, "k": 3}):
+        a, b = (random(*(sizes[c] for c in letters), dtype=dtype) for letters in (left, right))
+        want = np.einsum(spec, a.astype("f8"), b.astype("f8"))
+        name, numbers = _routine("gemm", {"spec": spec}, [a.shape, b.shape])
+        close(value(way, name, want.shape, numbers, a, b), want, dtype)
+
+
+@both
+def test_empty(way) -> None:
+    none, flat = np.zeros((2, 0, 0)), np.zeros((2, 4, 0))
+    assert value(way, "cholesky", (2, 0, 0), (2, 0), none).size == 0
+    assert value(way, "cholesky", (0, 4, 4), (0, 4), np.zeros((0, 4, 4))).size == 0
+    assert value(way, "inv", (0, 40, 40), (0, 40, 1), np.zeros((0, 40, 40))).size == 0
+    for n, a, b in ((0, none, np.zeros((2, 0, 3))), (4, regular(2, 4, 4), flat)):
+        k = b.shape[-1]
+        assert value(way, "solve", b.shape, (2, n, k), a, b).size == 0
+        assert value(way, "solve_triangular", b.shape, (2, n, k, 1, 0, 0), a, b).size == 0
+    assert value(way, "det", (2,), (2, 0), none).tolist() == [1, 1]
+    assert value(way, "slogdet_sign", (2,), (2, 0), none).tolist() == [1, 1]
+    assert value(way, "slogdet_log", (2,), (2, 0), none).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("n", [5, 80])
+def test_threads(n) -> None:
+    matrices = [regular(n, n) + i for i in range(8)]
+    run("llvm", "inv", (n, n), (1, n, 1), matrices[0])
+
+    def repeated(a: Any) -> float:
+        want = np.linalg.inv(a)
+        return max(float(np.abs(run("llvm", "inv", (n, n), (1, n, 1), a)[1] - want).max()) for _ in range(20))
+    with ThreadPoolExecutor(4) as pool:
+        assert max(pool.map(repeated, matrices)) < 1e-12
+
+
+def test_every_routine_has_a_python_version() -> None:
+    assert set(routines.ROUTINES) == set(machine_linalg.__all__)
+    with pytest.raises(NotImplementedError, match="no compiled routine"):
+        run("llvm", "eig", (2, 2), (1, 2), np.eye(2))
