@@ -12,11 +12,13 @@ from collections.abc import Callable
 from typing import Any
 
 
+import numpy as np
+
 from jitad.evaluate import evaluate_node
 from jitad.primitives.core import TABLE, full, select
 from jitad.primitives.reduce import reduce_sum
 from jitad.primitives.view import Map, spread, view
-from jitad.tape import Builder, Node, Tape, Value, Where
+from jitad.tape import Aval, Builder, Node, Tape, Value, Where
 
 Rewrite = Callable[..., "Value | None"]
 REWRITES: dict[str, list[Rewrite]] = {}
@@ -104,8 +106,9 @@ def _mul(node: Node, a: Value, b: Value) -> Value | None:
             return x
         if number == -1 and x.dtype.kind == "f":
             return -x
-        if number is not None and x.node.prim.name == "neg":
-            return x.builder.value(x.node.inputs[0]) * _like(other, -number)
+        if x.node.prim.name == "neg" and x.dtype.kind == "f":
+            inner = x.builder.value(x.node.inputs[0])
+            return inner * _like(other, -number) if number is not None else -(inner * other)
         if number is not None and x.node.prim.name == "mul":
             combined = _scaled(x, number)
             if combined is not None:
@@ -130,6 +133,8 @@ def _power_of_two(number: float) -> bool:
 @rewrites("div")
 def _div(node: Node, a: Value, b: Value) -> Value | None:
     number = number_of(b)
+    if a.node.prim.name == "neg" and a.dtype.kind == "f":
+        return -(a.builder.value(a.node.inputs[0]) / b)
     if number == 1:
         return a
     if number is not None and _power_of_two(number) and a.dtype.kind == "f":
@@ -243,7 +248,9 @@ def _reduce_sum(node: Node, x: Value, axes: tuple[int, ...]) -> Value | None:
 def _small_first(node: Node, *inputs: Value, **params: Any) -> Value | None:
     """An operation on equal views of smaller values is the view of the operation."""
     views = [v for v in inputs if number_of(v) is None]
-    if not views or any(v.node.prim.kind != "view" for v in views):
+    if not views:
+        return _constant(node, inputs, params)
+    if any(v.node.prim.kind != "view" for v in views):
         return None
     index, builder = views[0].node.params["index"], views[0].builder
     sources = [builder.value(v.node.inputs[0]) for v in views]
@@ -254,6 +261,15 @@ def _small_first(node: Node, *inputs: Value, **params: Any) -> Value | None:
         return None
     small = [_shrunk(v, shape) for v in inputs]
     return view(node.prim(*small, **params), node.aval.shape, index)
+
+
+def _constant(node: Node, inputs: tuple[Value, ...], params: dict[str, Any]) -> Value | None:
+    """An operation on constant numbers is done once."""
+    if not inputs or node.aval.shape == ():
+        return None
+    numbers = [np.asarray(number_of(v), v.dtype) for v in inputs]
+    scalar = Node(node.prim, node.inputs, params, Aval((), node.aval.dtype))
+    return full(inputs[0], evaluate_node(scalar, numbers).item(), node.aval.shape, node.aval.dtype)
 
 
 def _shrunk(value: Value, shape: tuple[int, ...]) -> Value:

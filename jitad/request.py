@@ -61,14 +61,22 @@ class Arguments:
 def bind(signature: inspect.Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any],
          name: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Keyword arguments in their places; a call that does not fit raises `TypeError` as Python would."""
-    if not kwargs and len(args) == len(signature.parameters) and not any(
-            p.kind is p.KEYWORD_ONLY for p in signature.parameters.values()):
-        return args, {}
     try:
         bound = signature.bind(*args, **kwargs)
-    except TypeError as error:
-        raise TypeError(f"{name}() {error}") from None
-    return bound.args, dict(bound.kwargs)
+    except TypeError:
+        _complain(signature, args, kwargs, name)
+        raise
+    return bound.args, bound.kwargs
+
+
+def _complain(signature: inspect.Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any], name: str) -> None:
+    """Raise Python's own `TypeError` for a call that does not fit."""
+    plain = [p.replace(annotation=p.empty, default=p.empty if p.default is p.empty else None)
+             for p in signature.parameters.values()]
+    made: dict[str, Any] = {}
+    exec(f"def call{inspect.Signature(plain)}: pass", made)
+    made["call"].__qualname__ = name
+    made["call"](*args, **kwargs)
 
 
 def take_apart(target: Target, request: Request, args: tuple[Any, ...], kwargs: dict[str, Any],
@@ -78,11 +86,12 @@ def take_apart(target: Target, request: Request, args: tuple[Any, ...], kwargs: 
     Raises `ArgumentTypeError` for a leaf that cannot be on a tape, or cannot be differentiated.
     """
     function = target.function
-    _check_places(request, len(args), function.__qualname__)
+    check_places(request, len(args), function.__qualname__)
     new_args, leaves, paths, structures, counts = [], [], [], [], []
+    places = {place % len(args) for place in request.places}
     for place, (value, name) in enumerate((*zip(args, names, strict=True), *((v, k) for k, v in kwargs.items()))):
         below, below_paths, structure = flatten(value, name)
-        active = place in request.places
+        active = place in places
         below = [_leaf(leaf, path, active, function.__qualname__) for leaf, path in zip(below, below_paths, strict=True)]
         new_args.append((below, structure))
         leaves += below
@@ -97,7 +106,8 @@ def take_apart(target: Target, request: Request, args: tuple[Any, ...], kwargs: 
                      tuple(map(is_dynamic, leaves)), tuple(paths), tuple(names), tuple(structures), tuple(counts), signature)
 
 
-def _check_places(request: Request, count: int, name: str) -> None:
+def check_places(request: Request, count: int, name: str) -> None:
+    """Raise `ArgumentTypeError` unless there is an argument at each place to differentiate."""
     for place in request.places:
         if not -count <= place < count:
             raise ArgumentTypeError(

@@ -4,26 +4,29 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
+import operator
 import sys
 import warnings
 import weakref
 from collections.abc import Callable
-from types import MethodType
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from jitad import cache
 from jitad.cache.identity import Target, code_key, unwrap
-from jitad.cache.signature import difference
+from jitad.cache.signature import Signature, difference
 from jitad.differentiate import one, pullback
 from jitad.display import Text
 from jitad.entry import Entry, build, scalar_output
 from jitad.errors import ArgumentTypeError, CaptureError, SignatureError, TapeMismatchWarning
-from jitad.request import Arguments, Request, bind, take_apart
+from jitad.request import Arguments, Request, bind, check_places, take_apart
 from jitad.tape import Value
 from jitad.trace.pytree import leaves_of, unflatten
 from jitad.trace.where import is_library_file, user_line
+
+REMEMBERED = 16  # signatures, and layouts of each, that a function calls without asking the cache
 
 _slots = itertools.count()
 
@@ -37,28 +40,30 @@ class Transformed:
     def __init__(self, function: Callable[..., Any], request: Request):
         from jitad.compile.runtime import Miss
 
-        functools.update_wrapper(self, function)
+        _name_after(self, function)
         inner = _transformed_in(function)
         plain = _calling(function) if inner is not None else function
         try:
             self._target = unwrap(plain)
-            self._signature = inspect.signature(function)
+            self._signature = inspect.signature(plain.__func__ if isinstance(plain, classmethod) else function)
         except (TypeError, ValueError) as error:
             raise ArgumentTypeError(f"{error}; wrap it in a function or lambda (at {user_line()})") from None
         self.__wrapped__ = plain
-        self._inner = inner
+        self._given, self._inner = function, inner
         self.__jitad_transform__ = (request.what, request.argnums)
         self._request = request
         self._miss = (Miss, TypeError)
-        self._names = tuple(self._signature.parameters)
         self._warm: Callable[..., Any] | None = None
-        self._own_out = "out" in self._names
+        self._known: dict[Signature, list[_Remembered]] = {}
+        self._own_out = "out" in self._signature.parameters
+        self._siblings: dict[str, Transformed] = {}
         self._attribute: str | None = None
+        self._origin: tuple[Any, str] | None = None
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            return self._with_keywords(args, kwargs)
         try:
-            if kwargs:
-                return self._with_keywords(args, kwargs)
             return self._warm(*args)                     # type: ignore[misc]
         except self._miss:
             pass
@@ -69,17 +74,18 @@ class Transformed:
             out = kwargs.pop("out")
             return _write_out(self(*args, **kwargs), out, self._request, self.__name__)
         try:
-            given = [*args, *(kwargs[n] for n in self._names[len(args):len(args) + len(kwargs)])]
-        except KeyError:
-            return self._slow(args, kwargs)
-        return self._warm(*given)                        # type: ignore[misc]
+            return self._warm(*args, **kwargs)           # type: ignore[misc]
+        except self._miss:
+            pass
+        return self._slow(args, kwargs)
 
     # --- the family ----------------------------------------------------------------------------
     def _sibling(self, what: str) -> Transformed:
-        known = self.__dict__.get(f"_{what}")
+        known = self._siblings.get(what)
         if known is None:
-            known = Transformed(self.__wrapped__, Request(what, self._request.argnums))
-            self.__dict__[f"_{what}"] = known
+            known = Transformed(self._given, Request(what, self._request.argnums))
+            known._origin = (self, what)
+            known = self._siblings.setdefault(what, known)
         return known
 
     @property
@@ -92,7 +98,7 @@ class Transformed:
         """Value and gradient from one sweep: ``g.value_and_grad(*args) -> (float, gradient)``."""
         return self if self._request.what == "value_and_grad" else self._sibling("value_and_grad")
 
-    def compile(self, *args: Any, **kwargs: Any) -> Any:
+    def compile(self, /, *args: Any, **kwargs: Any) -> Any:
         """The `CompiledTape` for arguments like these.
 
         Raises what a call would raise; computes nothing.
@@ -102,17 +108,17 @@ class Transformed:
         arguments = self._arguments(args, kwargs)
         return CompiledTape(self, self._entry(arguments), arguments)
 
-    def tape(self, *args: Any, **kwargs: Any) -> Text:
+    def tape(self, /, *args: Any, **kwargs: Any) -> Text:
         """The optimised tape for arguments like these, as text."""
         return Text(self._entry(self._arguments(args, kwargs)).tape.format())
 
-    def source(self, *args: Any, **kwargs: Any) -> Text:
+    def source(self, /, *args: Any, **kwargs: Any) -> Text:
         """The generated code for arguments like these, as Python source."""
         return self.compile(*args, **kwargs).source
 
     # --- the slow path -------------------------------------------------------------------------
     def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
-        args, kwargs = bind(self._signature, args, kwargs, self.__name__)
+        args, kwargs = bind(self._signature, args, kwargs, self.__qualname__)
         return take_apart(self._target, self._request, args, kwargs, self._positional(len(args)))
 
     def _positional(self, count: int) -> list[str]:
@@ -132,6 +138,13 @@ class Transformed:
         if recorder is not None:
             return self._inside(recorder, args, kwargs)
         arguments = self._arguments(args, kwargs)
+        for known in self._known.get(arguments.signature, ()):
+            try:
+                result = known.warm(*arguments.args, **arguments.kwargs)     # type: ignore[misc]
+            except self._miss:
+                continue
+            self._publish(arguments, known)
+            return result
         entry = self._entry(arguments)
         captured = entry.captured(self._target)
         while captured is None:                          # changed by another thread since the entry was chosen
@@ -166,17 +179,27 @@ class Transformed:
         """Let the next call of this kind go straight to the kernel."""
         from jitad.warm import warm_function
 
-        owner = owner_of(self)
-        counters = cache.store.attach(owner, self)
-        warm = warm_function(entry, entry.kernel(inputs), self._target, counters, arguments.leaves)
+        known = _Remembered(self, entry)
+        counters = cache.store.attach(owner_of(self), known)
+        known.warm = warm_function(entry, entry.kernel(inputs), self._target, counters, arguments.leaves,
+                                   self._keyword_names(len(arguments.args)))
+        if known.warm is not None:
+            self._publish(arguments, known)
 
-        def publish() -> None:
-            self._warm = warm
-        cache.store.publish(owner, (self._request, arguments.signature), entry, self, publish)
+    def _publish(self, arguments: Arguments, known: _Remembered) -> None:
+        """Make `known` the first to be tried, unless the cache has dropped its entry meanwhile."""
+        def action() -> None:
+            self._warm = known.warm
+            others = [k for k in self._known.pop(arguments.signature, ()) if k is not known and k.warm is not None]
+            while len(self._known) >= REMEMBERED:
+                del self._known[next(iter(self._known))]
+            self._known[arguments.signature] = [known, *others[:REMEMBERED]]
+        cache.store.publish(owner_of(self), (self._request, arguments.signature), known.entry, known, action)
 
-    def forget(self) -> None:
-        """Called by the cache: the remembered tape is gone."""
-        self._warm = None
+    def _keyword_names(self, count: int) -> list[str | None]:
+        """The names by which the first `count` positional arguments may be passed, None where there is none."""
+        names = [p.name if p.kind is p.POSITIONAL_OR_KEYWORD else None for p in self._signature.parameters.values()]
+        return [*names, *[None] * count][:count]
 
     # --- inside a recording --------------------------------------------------------------------
     def __jitad_nested__(self, view: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -197,9 +220,10 @@ class Transformed:
         """Differentiate on the tape of the recording: with respect to aliases of the arguments, so that
         other uses of the same values are constants."""
         request = self._request
-        args, kwargs = bind(self._signature, args, kwargs, self.__name__)
+        args, kwargs = bind(self._signature, args, kwargs, self.__qualname__)
         if request.what == "value":
             return function(*args, **kwargs)
+        check_places(request, len(args), self.__name__)
         fresh, wrt, trees = list(args), [], []
         for place in request.places:
             leaves, tree = leaves_of(args[place])
@@ -224,23 +248,56 @@ class Transformed:
         self._attribute = name
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        if instance is None:
+        given = self._given
+        if isinstance(given, classmethod):
+            instance = type(instance) if owner is None else owner
+        elif instance is None or isinstance(given, staticmethod) or not hasattr(given, "__get__"):
             return self
-        holder = getattr(instance, "__dict__", None)
-        memo = holder.setdefault("_jitad_bound", _Bound()) if isinstance(holder, dict) else {}
+        memo = self._memo(instance)
         known = memo.get(self)
-        if known is None or known.__wrapped__.__self__ is not instance:
-            function = self.__wrapped__
-            bound = function.__get__(instance, owner) if hasattr(function, "__get__") else MethodType(function, instance)
-            known = Transformed(bound, self._request) if isinstance(bound, MethodType) else self
-            memo[self] = known
+        if known is None or known._origin[0] is not instance:
+            bound = given.__get__(None, instance) if isinstance(given, classmethod) else given.__get__(instance, owner)
+            known = memo[self] = Transformed(bound, self._request)
+            known._origin = (instance, self._attribute or self.__name__)
         return known
+
+    @staticmethod
+    def _memo(instance: Any) -> Any:
+        """Where the bound forms for an instance or class are kept; classes and slotted instances have no place for them."""
+        holder = getattr(instance, "__dict__", None)
+        if not isinstance(holder, dict):
+            return {}
+        memo = holder.get("_jitad_bound")
+        return memo if memo is not None else holder.setdefault("_jitad_bound", _Bound())
 
     def __reduce__(self) -> Any:
         return Transformed, (self.__wrapped__, self._request)
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """By name where there is one: the decorator stands between a function and its own name."""
+        if self._origin is not None:
+            return getattr, self._origin
+        if self.__module__ != "__main__" and _named(self.__module__, self.__qualname__) is self:
+            return self.__qualname__
+        return Transformed, (self._given, self._request)
+
     def __repr__(self) -> str:
         return f"<jitad {self._request.what} of {self.__qualname__}>"
+
+
+class _Remembered:
+    """An entry that `home` calls without asking the cache, until the cache drops it."""
+
+    warm: Callable[..., Any] | None = None
+
+    def __init__(self, home: Transformed, entry: Entry):
+        self.home, self.entry = home, entry
+
+    def forget(self) -> None:
+        """Called by the cache: the entry is gone."""
+        if self.home._warm is self.warm:
+            self.home._warm = None
+        self.warm = None
 
 
 class _Bound(weakref.WeakKeyDictionary):
@@ -253,6 +310,25 @@ class _Bound(weakref.WeakKeyDictionary):
         return _Bound()
 
 
+def _name_after(transformed: Transformed, function: Any) -> None:
+    """Name, documentation and module of `function`, or of what a partial or an object with ``__call__`` is made of."""
+    attributes = ("__dict__",) if isinstance(function, FunctionType) else ()
+    functools.update_wrapper(transformed, function, updated=attributes)
+    while isinstance(function, functools.partial):
+        function = function.func
+    kind = function if hasattr(function, "__qualname__") else type(function)
+    transformed.__name__, transformed.__qualname__ = kind.__name__, kind.__qualname__
+    transformed.__module__ = kind.__module__
+
+
+def _named(module: str, name: str) -> Any:
+    """What a module has under a dotted name, or None."""
+    try:
+        return operator.attrgetter(name)(sys.modules[module])
+    except (KeyError, AttributeError):
+        return None
+
+
 def _transformed_in(function: Any) -> Transformed | None:
     """The transformed function under `function`, if that is one or a partial of one."""
     while isinstance(function, functools.partial):
@@ -262,7 +338,7 @@ def _transformed_in(function: Any) -> Transformed | None:
 
 def _calling(function: Callable[..., Any]) -> Callable[..., Any]:
     """A plain function that calls a transformed one: what is recorded for a gradient of a gradient."""
-    @functools.wraps(function)
+    @functools.wraps(function, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
     return call

@@ -16,6 +16,7 @@ import numba
 import numpy as np
 import pytest
 from llvmlite import binding, ir
+from numba.extending import intrinsic as numba_intrinsic
 from scipy import special
 
 from jitad.compile import scalar_llvm, scalar_numpy, vectormath_explog
@@ -31,7 +32,7 @@ POSITIVE = {"lgamma", "digamma"}  # the negative axis has a test of its own
 BINARY = ("logaddexp", "arctan2", "hypot", "pow")
 UNARY = [name for name in EXPANSIONS if name not in BINARY]
 RNG = np.random.default_rng(7)
-N = 600
+N = 400
 
 
 def uniform(low: float, high: float, n: int = N) -> np.ndarray:
@@ -142,7 +143,7 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[[], list
     "erf": (mp.erf, special.erf, lambda: [uniform(-6, 6), uniform(-1, 1)]),
     "erfc": (mp_erfc, special.erfc, lambda: [uniform(-6, 28), uniform(-1, 1), uniform(26, 27.3)]),
     "ndtr": (lambda x: mp_erfc(-x / mp.sqrt(2)) / 2, special.ndtr, lambda: [uniform(-39, 10), uniform(-2, 2)]),
-    "log_ndtr": (mp_log_ndtr, special.log_ndtr, lambda: [uniform(-39, 39), uniform(-2, 2), uniform(-1e4, 0)]),
+    "log_ndtr": (mp_log_ndtr, special.log_ndtr, lambda: [uniform(-39, 39), uniform(-2, 2), uniform(-1.8e154, -1e154)]),
     "lgamma": (mp_lgamma, special.gammaln, gamma_points),
     "digamma": (mp_digamma, special.digamma, gamma_points),
 }
@@ -159,7 +160,7 @@ def reference(name: str) -> tuple[np.ndarray, list[Any]]:
 
 
 @cache
-def compiled(name: str, arity: int = 1) -> Any:
+def compiled(name: str, arity: int) -> Any:
     function = intrinsic(name)
     if arity == 2:
         @numba.njit
@@ -282,7 +283,7 @@ def test_special_values_of_two_arguments(name: str, way: str) -> None:
     points = np.concatenate([SPECIAL, [3.0, 2.5, -2.5, 1e300, 1e-300, 2.0**53 + 1, 0.999]])
     a, b = (v.ravel() for v in np.meshgrid(points, points))
     with np.errstate(all="ignore"):
-        expected = {"pow": np.power}.get(name, getattr(np, name, None))(a, b)
+        expected = getattr(np, name)(a, b)
     got = run(name, way, a, b)
     np.testing.assert_allclose(got, expected, rtol=1e-15, atol=TINY)
     signed = ~np.isnan(expected)
@@ -300,8 +301,8 @@ def test_exact_powers_are_exact() -> None:
 @pytest.mark.parametrize("name", UNARY)
 def test_loops_vectorise(name: str) -> None:
     """The machine code works on several doubles at once and calls no function."""
-    compiled(name)(np.ones(3), np.ones(3))
-    code = "".join(compiled(name).inspect_llvm().values())
+    compiled(name, 1)(np.ones(3), np.ones(3))
+    code = "".join(compiled(name, 1).inspect_llvm().values())
     assert re.search(r"fmul contract <\d+ x double>", code)
     assert not re.search(rf"call [^\n]*@(jitad\.)?{name}\(", code)
 
@@ -355,27 +356,19 @@ def test_intrinsics_take_other_types() -> None:
         return log1p(f4), log1p(i8), log1p(b1), logaddexp(f4, 2.0)
 
     single, *doubles = values(np.float32(0.5), 3, True)
-    assert np.float32(single) == np.log1p(np.float32(0.5)) and numba.typeof(single) == numba.typeof(0.5)
+    assert single == np.float32(math.log1p(0.5))
     np.testing.assert_allclose(doubles, [np.log1p(3.0), np.log1p(1.0), np.logaddexp(0.5, 2.0)], rtol=1e-15)
 
 
 def call_built(expr: Any, *values: float) -> Any:
-    """`expr` of float64 variables x0, x1, ... compiled by `scalar_llvm.build`."""
-    from numba.core import types
-    from numba.extending import intrinsic as numba_intrinsic
-    kinds = {"f8": types.float64, "f4": types.float32, "i8": types.int64, "b1": types.boolean}
-
+    """The float64 `expr` of float64 variables x0 and x1, compiled by `scalar_llvm.build`."""
     @numba_intrinsic
     def built(typingctx: Any, x0: Any, x1: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            value = scalar_llvm.build(builder, expr, {f"x{i}": a for i, a in enumerate(args)})
-            return builder.zext(value, ir.IntType(8)) if expr.dtype == "b1" else value
-        return kinds[expr.dtype](types.float64, types.float64), codegen
+            return scalar_llvm.build(builder, expr, {"x0": args[0], "x1": args[1]})
+        return numba.float64(numba.float64, numba.float64), codegen
 
-    @numba.njit
-    def caller(x0: float, x1: float) -> Any:
-        return built(x0, x1)
-    return caller(*values)
+    return numba.njit(lambda x0, x1: built(x0, x1))(*values)
 
 
 def test_every_machine_operation_is_built() -> None:

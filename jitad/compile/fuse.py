@@ -24,7 +24,7 @@ from jitad.tape import Tape
 
 VIRTUAL = frozenset({"elementwise", "view", "gather", "reshape", "triangle", "input", "const"})
 DEAR = 4          # cost from which a value is stored rather than computed twice
-HEAVY = 10        # cost of a transcendental function
+LONG = 32         # length from which a loop is worth vectorising
 DEEP = 60         # operations nested in one expression
 
 
@@ -216,13 +216,10 @@ class _Planner:
         return None
 
     def _scattered(self, root: Root) -> bool:
-        """Whether the target's index is computed, in a kernel whose loops of this length are worth vectorising."""
+        """Whether the target's index is computed: such a loop does not vectorise and would keep others from it."""
         pull = Pull(self.tape, self.materialised, _placeholder)
         target = root.target(pull, root.at({d: f"d{d}" for d in root.looped}))
-        if all(isinstance(i, Affine) for i in target):
-            return False
-        longest = max(root.extents, default=0)
-        return any(n.prim.cost >= HEAVY and n.aval.shape and max(n.aval.shape) == longest for n in self.tape.nodes)
+        return not all(isinstance(i, Affine) for i in target) and max(root.extents, default=0) >= LONG
 
     def _level(self, root: Root) -> int:
         level = 0
@@ -273,7 +270,7 @@ def _worth_storing(plan: Plan, absorbed: set[int]) -> set[int]:
         if node.prim.kind not in ("elementwise", "triangle") or number in plan.materialised or number in absorbed:
             continue
         dear = cost[number] >= DEAR and len(contexts[number]) > 1
-        scattered = cost[number] >= HEAVY and any(r.separate for u in tape.uses[number] for r in plan.roots.get(
+        scattered = cost[number] and any(r.separate for u in tape.uses[number] for r in plan.roots.get(
             u, _absorbing(plan, u)))
         if dear or number in repeated or scattered:
             chosen.add(number)

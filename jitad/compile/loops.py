@@ -154,4 +154,5 @@ class Program:
     workspace: dict[str, int]
 
 
-STATUS_OK, STATUS_INDEX, STATUS_LINALG = 0, 1, 2
+STATUS_OK, STATUS_INDEX, STATUS_LINALG, STATUS_RANGE = 0, 1, 2, 3
+"""Fine; an index out of bounds; a factorization that failed; a divisor whose reciprocal overflows."""

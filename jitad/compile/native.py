@@ -5,7 +5,7 @@ import ctypes
 import re
 import time
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 from llvmlite import binding, ir
@@ -31,7 +31,7 @@ class Native:
         return ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(self.address(name))
 
 
-@lru_cache(maxsize=None)
+@cache
 def _initialise() -> tuple[str, str]:
     """The processor and its features."""
     binding.initialize_native_target()

@@ -5,10 +5,11 @@ what is used twice gets a name, the rest stays nested.
 """
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from jitad.compile.index import Indices, variable
-from jitad.compile.loops import Accumulator, Combine, Let, Loop, Statement, Store, Update
+from jitad.compile.loops import STATUS_RANGE, Accumulator, Combine, Let, Loop, Return, Statement, Store, Update
 from jitad.compile.pull import Pull
 from jitad.compile.roots import Root
 from jitad.compile.scalar import Expr, const, var
@@ -49,6 +50,7 @@ class Nest:
             if root.kind == "map":
                 self.pull.memo[root.node, at] = value               # type: ignore[index]
             work.append((root, value, at))
+        before += self._guards()
         for root, value, at in work:
             self._count(value)
             for e in self._indices(root, at):
@@ -57,6 +59,11 @@ class Nest:
             self._root(root, value, at, before, after)
         before += self.levels[0]
         return self.prologue + self._loops(0)
+
+    def _guards(self) -> list[Statement]:
+        """Stop where the reciprocal of a divisor overflows although the divisor is not zero."""
+        return [Return(inverse.ne(inverse) | (abs(inverse) < math.inf) | divisor.eq(0.0), STATUS_RANGE)
+                for divisor, inverse in self.pull.inverses.values()]
 
     def _indices(self, root: Root, at: Indices) -> list[Expr]:
         return [i for i in root.target(self.pull, at) if isinstance(i, Expr)]

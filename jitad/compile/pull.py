@@ -26,6 +26,7 @@ class Pull:
         self.tape, self.materialised, self.read = tape, materialised, read
         self.checked = checked          # told of each computed index and the length it must respect
         self.memo: dict[tuple[int, Indices], Expr] = {}
+        self.inverses: dict[int, tuple[Expr, Expr]] = {}   # of numbers by which whole arrays are divided
 
     def element(self, number: int, at: Indices) -> Expr:
         """The element of node `number` at the indices `at`."""
@@ -68,9 +69,26 @@ class Pull:
             return x.ne(0) if dtype == "b1" and x.dtype != "b1" else cast(x, dtype)
         if dtype in NARROW:
             operands = [x if x.dtype == "b1" else cast(x, "i8") for x in operands]
+        if node.prim.name == "div" and node.aval.ndim and dtype == "f8":
+            inverse = self._inverse(node.inputs[1])
+            if inverse is not None:
+                return operands[0] * inverse
         assert node.prim.scalar is not None
         result = node.prim.scalar(*operands, **node.params)
         return cast(result, dtype) if result.dtype != dtype else result
+
+    def _inverse(self, number: int) -> Expr | None:
+        """The reciprocal of a number that divides a whole array: one division instead of one for each
+        element. Where it would overflow, the kernel stops (see `Nest`)."""
+        node = self.tape.nodes[number]
+        source = node.inputs[0] if node.prim.kind == "view" else -1
+        if source < 0 or self.tape.nodes[source].aval.ndim or self.tape.nodes[source].prim.kind == "const":
+            return None
+        known = self.inverses.get(source)
+        if known is None:
+            divisor = self.element(source, ())
+            known = self.inverses[source] = (divisor, const(1.0) / divisor)
+        return known[1]
 
     def gathered(self, node: Node, at: Indices) -> Indices:
         """The source's indices of a gather (or the target's of a scatter) at `at`."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from importlib import import_module
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, FileFinder
 from importlib.util import module_from_spec
@@ -20,11 +20,13 @@ from llvmlite import binding
 from jitad.compile.routines_code import Code
 from jitad.compile.routines_lu import det, inv, slogdet_log, slogdet_sign, solve
 from jitad.compile.routines_solve import cholesky, gemm, solve_triangular
+from jitad.compile.routines_svd import cofactor, cofactor_tangent
 
 ROUTINES: dict[str, Callable[..., None]] = {
     "cholesky": cholesky, "solve_triangular": solve_triangular, "gemm": gemm, "solve": solve, "inv": inv, "det": det,
-    "slogdet_sign": slogdet_sign, "slogdet_log": slogdet_log}
-EXTERNAL = {"cython_blas": ("gemm", "trsm", "trsv"), "cython_lapack": ("potrf", "getrf", "getrs", "getri")}
+    "slogdet_sign": slogdet_sign, "slogdet_log": slogdet_log,
+    "cofactor": cofactor, "cofactor_tangent": cofactor_tangent}
+EXTERNAL = {"cython_blas": ("gemm", "trsm", "trsv"), "cython_lapack": ("potrf", "getrf", "getrs", "gesdd")}
 
 
 def build_routine(emitter: Any, name: str, pointers: list[Any], numbers: tuple[int, ...]) -> Any:
@@ -45,7 +47,7 @@ def build_routine(emitter: Any, name: str, pointers: list[Any], numbers: tuple[i
     return emitter.builder.call(function, pointers)
 
 
-@lru_cache(maxsize=None)
+@cache
 def register_symbols() -> None:
     """Tell LLVM the addresses of ``jitad_dgemm`` and the like."""
     name_of, pointer_of = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer

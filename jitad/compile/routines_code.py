@@ -30,7 +30,7 @@ class Code:
         self.function.linkage = "internal"
         for argument in self.function.args:
             argument.add_attribute("noalias")
-        self.kind: Any = kinds[0].pointee                              # type: ignore[attr-defined]
+        self.kind: Any = kinds[0].pointee                              # of numbers and work memory
         self.prefix = "d" if self.kind == DOUBLE else "s"
         self.entry = self.function.append_basic_block("entry")
         self.builder = ir.IRBuilder(self.function.append_basic_block("body"))
@@ -91,8 +91,11 @@ class Code:
         """The math function `name` of a float64."""
         return call_by_name(self.builder, name, [x])
 
+    def compute_in_double(self) -> None:
+        self.kind, self.prefix = DOUBLE, "d"
+
     def wide(self, x: Any) -> Any:
-        return x if self.kind == DOUBLE else self.builder.fpext(x, DOUBLE)
+        return x if x.type == DOUBLE else self.builder.fpext(x, DOUBLE)
 
     def narrow(self, x: Any) -> Any:
         return x if self.kind == DOUBLE else self.builder.fptrunc(x, self.kind)

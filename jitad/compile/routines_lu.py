@@ -15,7 +15,7 @@ LU_UNROLLED, LU_LOOPS = 2, 16                 # sides up to which code of our ow
 SAFE = 1e-280, 1e280                          # partial products of pivots that have lost no digits
 
 
-class _Factors:
+class Factors:
     """The LU factors of one matrix after another, in the same memory."""
 
     def __init__(self, code: Code, n: int):
@@ -71,6 +71,13 @@ class _Factors:
         else:
             code.lapack("getrs", "N", n, k, self.lu, n, self.pivots, x, n, code.info)
 
+    def invert(self, columns: Any) -> None:
+        """Write the columns of the inverse."""
+        code, n = self.code, self.n
+        code.fill(columns, n * n, 0.0)
+        code.loop(0, n, lambda j: code.store(code.number(1.0), columns, code.mul(j, n + 1)))
+        self.solve(columns, n)
+
     def _solve_column(self, x: Any) -> None:
         code, n, lu = self.code, self.n, self.lu
         code.loop(0, n, lambda i: _swap(code, x, i, self._pivot(i)))
@@ -119,7 +126,7 @@ def solve(code: Code, out: Any, a: Any, b: Any, batch: int, n: int, k: int) -> N
     """``a @ out = b`` for each matrix."""
     if not n:
         return
-    factors = _Factors(code, n)
+    factors = Factors(code, n)
     columns = code.work(n * k) if k > 1 else None
 
     def each(i: Index) -> None:
@@ -139,19 +146,11 @@ def inv(code: Code, out: Any, a: Any, batch: int, n: int, strict: int) -> None:
     """The inverse of each matrix; unless `strict`, NaN for those that have none."""
     if not n:
         return
-    factors = _Factors(code, n)
-    columns = code.work(n * n) if factors.own else None
-    scratch = None if factors.own else code.work(64 * n)
+    factors, columns = Factors(code, n), code.work(n * n)
 
     def inverted(x: Any) -> None:
-        if factors.own:
-            code.loop(0, n, lambda j: code.loop(0, n, lambda i: code.store(code.number(0.0), columns, code.add(
-                i, code.mul(j, n)))))
-            code.loop(0, n, lambda j: code.store(code.number(1.0), columns, code.mul(j, n + 1)))
-            factors.solve(columns, n)
-        else:
-            code.lapack("getri", n, factors.lu, n, factors.pivots, scratch, 64 * n, code.info)
-        code.transposed(x, columns if factors.own else factors.lu, n, n)
+        factors.invert(columns)
+        code.transposed(x, columns, n, n)
 
     def each(i: Index) -> None:
         regular = factors.factor(code.at(a, code.mul(i, n * n)))
@@ -164,36 +163,40 @@ def inv(code: Code, out: Any, a: Any, batch: int, n: int, strict: int) -> None:
     _each(code, batch, n, each)
 
 
-def det(code: Code, out: Any, a: Any, batch: int, n: int) -> None:
-    """The determinant of each matrix, zero where a pivot is zero. The product of the pivots; by logarithms
-    where that leaves the range of floats on the way."""
-    factors = _Factors(code, n)
-    safe, result = code.slot(BOOL), code.slot(DOUBLE)
+def determinant(code: Code, factors: Factors) -> tuple[Any, Any]:
+    """The product of the pivots as float64, and whether it has lost no digits to the range of floats."""
+    safe, fabs = code.slot(BOOL), code.module.declare_intrinsic("llvm.fabs", [DOUBLE])
+    code.builder.store(BOOL(1), safe)
 
     def multiply(j: Index, product: Any) -> Any:
         product = code.builder.fmul(product, factors.diagonal(j))
-        size = code.builder.call(code.module.declare_intrinsic("llvm.fabs", [DOUBLE]), [product])
+        size = code.builder.call(fabs, [product])
         inside = code.builder.and_(code.builder.fcmp_ordered(">", size, DOUBLE(SAFE[0])),
                                    code.builder.fcmp_ordered("<", size, DOUBLE(SAFE[1])))
         code.builder.store(code.builder.and_(inside, code.builder.load(safe)), safe)
         return product
+    return code.folded(0, factors.n, factors.parity(), multiply), code.builder.load(safe)
+
+
+def det(code: Code, out: Any, a: Any, batch: int, n: int) -> None:
+    """The determinant of each matrix, zero where a pivot is zero; by logarithms where the product of pivots leaves
+    the range of floats on the way."""
+    factors, result = Factors(code, n), code.slot(DOUBLE)
 
     def by_logarithms() -> None:
-        size = code.math("exp", _log_of(code, factors))
-        code.builder.store(code.builder.fmul(size, _sign_of(code, factors)), result)
+        size = code.math("exp", log_of(code, factors))
+        code.builder.store(code.builder.fmul(size, sign_of(code, factors)), result)
 
     def each(i: Index) -> None:
         regular = factors.factor(code.at(a, code.mul(i, n * n)))
-        code.builder.store(BOOL(1), safe)
-        product = code.folded(0, n, factors.parity(), multiply)
+        product, safe = determinant(code, factors)
         code.builder.store(code.builder.select(regular, product, DOUBLE(0.0)), result)
-        unsafe = code.builder.and_(regular, code.builder.not_(code.builder.load(safe)))
-        code.branch(unsafe, by_logarithms)
+        code.branch(code.builder.and_(regular, code.builder.not_(safe)), by_logarithms)
         code.store(code.narrow(code.builder.load(result)), out, i)
     _each(code, batch, n, each)
 
 
-def _log_of(code: Code, factors: _Factors) -> Any:
+def log_of(code: Code, factors: Factors) -> Any:
     """The sum of the logarithms of the pivots' magnitudes."""
     fabs = code.module.declare_intrinsic("llvm.fabs", [DOUBLE])
 
@@ -202,7 +205,7 @@ def _log_of(code: Code, factors: _Factors) -> Any:
     return code.folded(0, factors.n, DOUBLE(0.0), body)
 
 
-def _sign_of(code: Code, factors: _Factors) -> Any:
+def sign_of(code: Code, factors: Factors) -> Any:
     def body(j: Index, sign: Any) -> Any:
         negative = code.builder.fcmp_ordered("<", factors.diagonal(j), DOUBLE(0.0))
         return code.builder.select(negative, code.builder.fneg(sign), sign)
@@ -211,17 +214,17 @@ def _sign_of(code: Code, factors: _Factors) -> Any:
 
 def slogdet_sign(code: Code, out: Any, a: Any, batch: int, n: int) -> None:
     """The sign of each determinant."""
-    _of_factors(code, out, a, batch, n, _sign_of, 0.0)
+    _of_factors(code, out, a, batch, n, sign_of, 0.0)
 
 
 def slogdet_log(code: Code, out: Any, a: Any, batch: int, n: int) -> None:
     """The logarithm of each determinant's magnitude."""
-    _of_factors(code, out, a, batch, n, _log_of, -math.inf)
+    _of_factors(code, out, a, batch, n, log_of, -math.inf)
 
 
-def _of_factors(code: Code, out: Any, a: Any, batch: int, n: int, value: Callable[[Code, _Factors], Any],
+def _of_factors(code: Code, out: Any, a: Any, batch: int, n: int, value: Callable[[Code, Factors], Any],
                 singular: float) -> None:
-    factors = _Factors(code, n)
+    factors = Factors(code, n)
 
     def each(i: Index) -> None:
         regular = factors.factor(code.at(a, code.mul(i, n * n)))

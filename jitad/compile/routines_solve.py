@@ -18,8 +18,9 @@ def cholesky(code: Code, out: Any, a: Any, batch: int, n: int) -> None:
     """The lower factor of each matrix, from its lower triangle."""
     code.unrolled = n <= CHOLESKY_UNROLLED
     write = _cholesky_loops if code.unrolled else _cholesky_lapack
+    size = n * n
     if n:
-        code.rolled(0, batch, lambda i: write(code, code.at(out, code.mul(i, n * n)), code.at(a, code.mul(i, n * n)), n))
+        code.rolled(0, batch, lambda i: write(code, code.at(out, code.mul(i, size)), code.at(a, code.mul(i, size)), n))
 
 
 def _cholesky_loops(code: Code, out: Any, a: Any, n: int) -> None:

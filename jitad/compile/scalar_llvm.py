@@ -8,6 +8,7 @@ a function of libm, declared and called.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from llvmlite import ir
@@ -161,10 +162,15 @@ def expanded_function(module: ir.Module, op: str, arity: int, expand: Expansions
     function.linkage = "internal"
     function.attributes.add("alwaysinline")
     builder = ir.IRBuilder(function.append_basic_block("entry"))
-    names = [f"x{i}" for i in range(arity)]
-    arguments = dict(zip(names, function.args, strict=True))
-    builder.ret(build(builder, expand[op](*(var(n, "f8") for n in names)), arguments, expand))
+    arguments = {f"x{i}": argument for i, argument in enumerate(function.args)}
+    builder.ret(build(builder, expansion(expand[op], arity), arguments, expand))
     return function
+
+
+@cache
+def expansion(function: Callable[..., Expr], arity: int) -> Expr:
+    """`function` of the float64 variables x0, x1, ..."""
+    return function(*(var(f"x{i}", "f8") for i in range(arity)))
 
 
 def call_by_name(builder: ir.IRBuilder, op: str, values: list[Any]) -> Any:

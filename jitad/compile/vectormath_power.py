@@ -45,7 +45,7 @@ def product(a: Pair, b: Pair) -> Pair:
 
 
 def log_long(x: Expr) -> Pair:
-    """log(x) for finite x > 0 to about 2**-65 relative, its first word with 26 bits: 2 artanh(s) with s = f / (2 + f)."""
+    """log(x) for finite x > 0 to about 2**-64 relative, the first word of 26 bits: 2 artanh(s), s = f / (2 + f)."""
     normal, shift = normalise(x)
     k, f = reduce_log(normal)
     k = k + shift

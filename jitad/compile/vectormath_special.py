@@ -103,7 +103,7 @@ def constant_last(x: Expr, coefficients: Sequence[float]) -> Expr:
 def minus_square(x: Expr, half: float = 1.0) -> tuple[Expr, Expr]:
     """-half x**2 in two words, |half| a power of two: a factor of 26 bits has an exact square."""
     first = unbits(bits(x) & -0x8000000)
-    return first * first * -half, (x - first) * (x + first) * -half
+    return first * (first * -half), (x - first) * (x + first) * -half
 
 
 def erf_small(x: Expr) -> Expr:

@@ -217,7 +217,8 @@ stop_gradient = Primitive(
 alias = Primitive(
     "alias", kind="elementwise", evaluate=lambda x, slot: np.array(x), infer=lambda x, slot: x,
     partials=lambda y, x, slot: 1.0, scalar=lambda x, slot: x,
-    info={"resolve": lambda key: (np.dtype({float: "f8", int: "i8"}.get(key, key)),)}, samples=None)
+    info={"resolve": lambda key: (np.dtype({float: "f8", int: "i8"}.get(key, key)),)},
+    samples=lambda rng: [((rng.normal(size=3),), {"slot": 0})])
 """The same value as a node of its own; `slot` keeps two aliases of one value apart. An inner
 differentiation is with respect to an alias, so that it does not see other uses of the value."""
 

@@ -19,7 +19,7 @@ STEP = (1.1, 1.4)                              # where rounding is constant
 add = elementwise("add", np.add, lambda y, a, b: (1.0, 1.0), scalar=scalars.add)
 sub = elementwise("sub", np.subtract, lambda y, a, b: (1.0, -1.0))
 mul = elementwise("mul", np.multiply, lambda y, a, b: (b, a), scalar=scalars.multiply)
-div = elementwise("div", np.true_divide, lambda y, a, b: (1.0 / b, -y / b), cost=4, domain=(ANY, POSITIVE))
+div = elementwise("div", np.true_divide, lambda y, a, b: (1.0 / b, -(y * (1.0 / b))), cost=4, domain=(ANY, POSITIVE))
 neg = elementwise("neg", np.negative, lambda y, a: -1.0)
 absolute = elementwise("abs", np.absolute, lambda y, a: sign(a), scalar=scalars.absolute)
 sign = elementwise("sign", np.sign, lambda y, a: None, scalar=scalars.sign)

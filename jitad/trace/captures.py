@@ -93,7 +93,7 @@ class Captures:
         if self._aliases and self.copies.compare_identity():
             one, other = self._aliases[0]
             raise CaptureError(f"`{self.recorder.function_name}` compares by `is` and reads one object in two ways, "
-                               f"as {one} and as {other}, which cannot be told apart later; compare names or flags instead")
+                               f"as {one} and as {other}, which jitad cannot watch; compare names or flags instead")
         if self.missing:
             raise CaptureError(f"`{self.recorder.function_name}` looks for the global `{min(self.missing)}`, which "
                                "does not exist, and goes on without it; define it (None, say) and test its value.")

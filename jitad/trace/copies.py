@@ -26,7 +26,7 @@ class GlobalsView(dict):
         super().__init__(__builtins__=captures.builtins)
         self.captures, self.path = captures, path
         self.real = function.__globals__
-        self.real_builtins = function.__builtins__
+        self.real_builtins: dict[str, Any] = function.__builtins__  # type: ignore[attr-defined]
         self.given: dict[str, Any] = {"__builtins__": captures.builtins}
 
     def __missing__(self, name: str) -> Any:

@@ -120,7 +120,7 @@ def _bound(captures: Any, view: Any, value: Any, raw: Any, owner: Any, at: Path)
         return MethodType(captures.take(raw, at), view)
     if hasattr(type(raw), "__jitad_nested__"):
         at = Path(at[:-1]).step("type").step("attr", at[-1].key)
-        return MethodType(captures.take(raw, at), view)
+        return captures.take(raw, at).bound_to(view)
     if not hasattr(type(raw), "__get__"):
         return captures.take(raw, at)
     if not is_user_class(owner):

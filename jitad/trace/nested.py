@@ -1,6 +1,7 @@
 """jitad-transformed functions that recorded code calls: differentiated on the tape of that recording."""
 from __future__ import annotations
 
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 from jitad.cache.captures import Path
@@ -30,6 +31,14 @@ class Nested:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._transform.__jitad_nested__(self._view, args, kwargs)
+
+    def bound_to(self, owner: Any) -> Any:
+        """A transformed method, read from an instance: the same transformation of the bound copy of its function."""
+        function = self._transform.__wrapped__
+        if not isinstance(function, FunctionType):  # a static method
+            return self
+        make, (_, *settings) = self._transform.__reduce__()
+        return make(MethodType(self._view.copy_of(function), owner), *settings)
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._transform, name)

@@ -18,8 +18,8 @@ from jitad.errors import CaptureError
 from jitad.trace.where import is_library_file
 
 __all__ = [
-    "Refused", "holds_user_code", "is_followed", "is_mutable", "is_numba", "is_opaque", "is_user_class", "is_user_function",
-    "is_user_module", "refused", "substitute",
+    "Refused", "holds_user_code", "is_followed", "is_mutable", "is_numba", "is_opaque", "is_user_class",
+    "is_user_function", "is_user_module", "refused", "substitute",
 ]
 
 STANDARD = sys.stdlib_module_names

@@ -92,7 +92,7 @@ def unflatten(structure: TreeDef, leaves: Sequence[Any]) -> Any:
     """
     if not structure.inner:
         return optree.tree_unflatten(structure.spec, leaves)
-    classes = {number: rest for number, *rest in structure.inner}
+    classes = {number: (cls, names, below) for number, cls, names, below in structure.inner}
     rest = iter(leaves)
     outer = []
     for number in range(structure.spec.num_leaves):
@@ -112,7 +112,7 @@ def _count(structure: TreeDef) -> int:
 
 
 def _rebuild(cls: type, names: Sequence[str], values: Sequence[Any]) -> Any:
-    instance = object.__new__(cls)
+    instance: Any = object.__new__(cls)
     for name, value in zip(names, values, strict=True):
         object.__setattr__(instance, name, value)
     return instance

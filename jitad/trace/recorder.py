@@ -221,6 +221,8 @@ class _Arguments:
         return unflatten(structure, [self._leaf(x, path) for x, path in zip(leaves, paths, strict=True)])
 
     def _leaf(self, leaf: Any, path: str) -> Any:
+        if isinstance(leaf, Value):
+            raise self.recorder.foreign(leaf)
         static = not is_dynamic(leaf)
         why = _static_refusal(leaf) if static else refusal(leaf)
         if why is not None:

@@ -143,7 +143,7 @@ def object_view(captures: Any, value: Any, path: Path) -> ObjectView:
         if "__dataclass_fields__" in dir(cls):
             names["__dataclass_fields__"] = cls.__dataclass_fields__  # type: ignore[attr-defined]
         view_class = _VIEW_CLASSES[cls] = type(cls.__name__, (ObjectView,), {"__slots__": (), **names})
-    view = object.__new__(view_class)
+    view: ObjectView = object.__new__(view_class)
     object.__setattr__(view, "_jitad_state", (captures, value, path))
     return view
 
@@ -328,6 +328,13 @@ for _name in "__setitem__ __delitem__ __ior__ update pop popitem clear setdefaul
     setattr(DictView, _name, _no_change)
 
 
-optree.register_pytree_node(
-    DictView, lambda view: (list(view.values()), view._keys(), view._keys()),
-    lambda keys, values: dict(zip(keys, values, strict=True)), namespace=NAMESPACE)
+def _flatten(view: Any) -> tuple[list[Any], Any, Any]:
+    keys = view._keys()
+    return [view[key] for key in keys], keys, keys
+
+
+def _unflatten(keys: Any, values: Any) -> Any:
+    return dict(zip(keys, values, strict=True))
+
+
+optree.register_pytree_node(DictView, _flatten, _unflatten, namespace=NAMESPACE)
