@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from numbers import Integral
 from typing import Any
 
 from jitad.errors import ArgumentTypeError
@@ -90,7 +91,9 @@ def _plain(f: Any) -> Callable[..., Any]:
 
 
 def _checked(argnums: Any) -> int | tuple[int, ...]:
-    places = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
-    if not places or any(not isinstance(n, int) or isinstance(n, bool) for n in places) or len(set(places)) < len(places):
+    several = isinstance(argnums, (tuple, list))
+    given = tuple(argnums) if several else (argnums,)
+    places = {int(n) for n in given if isinstance(n, Integral) and not isinstance(n, bool)}
+    if not places or len(places) < len(given):
         raise ArgumentTypeError(f"argnums must be an int or a tuple of different ints, not {argnums!r} (at {user_line()})")
-    return tuple(places) if isinstance(argnums, (tuple, list)) else argnums
+    return tuple(map(int, given)) if several else int(argnums)

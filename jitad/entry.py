@@ -135,7 +135,7 @@ def _value_outputs(recording: Recording) -> tuple[list[Value], list[str], Result
 def _value_form(value: Value) -> tuple[str, str]:
     if value.ndim:
         return ("array", "")
-    return ("number", "") if value.dtype == np.float64 else ("scalar", value.dtype.name)
+    return ("number", "") if value.aval.weak or value.dtype == np.float64 else ("scalar", value.dtype.name)
 
 
 def _gradient_outputs(recording: Recording, request: Request, arguments: Arguments,

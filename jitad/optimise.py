@@ -22,6 +22,7 @@ from jitad.tape import Aval, Builder, Node, Tape, Value, Where
 
 Rewrite = Callable[..., "Value | None"]
 REWRITES: dict[str, list[Rewrite]] = {}
+COMMUTATIVE = frozenset({"add", "mul"})      # their operands are sorted, numbers last
 FOLD_LIMIT = 1 << 16      # elements: larger constants are cheaper to compute than to carry
 
 
@@ -62,6 +63,8 @@ def _rebuild(builder: Builder, node: Node, inputs: list[Value]) -> Value:
         return builder.const(node.params["value"].value, node.aval.weak)
     if inputs and all(v.node.prim.kind == "const" for v in inputs) and _worth_folding(node):
         return builder.const(evaluate_node(node, [v.node.params["value"].value for v in inputs]))
+    if node.prim.name in COMMUTATIVE:
+        inputs = sorted(inputs, key=lambda v: (number_of(v) is not None, v.number))
     for rewrite in [*REWRITES.get(node.prim.name, ()), *(_elementwise if node.prim.kind == "elementwise" else ())]:
         result = rewrite(node, *inputs, **node.params)
         if result is not None:
@@ -100,6 +103,9 @@ def _like(value: Value, number: float) -> Value:
 
 @rewrites("mul")
 def _mul(node: Node, a: Value, b: Value) -> Value | None:
+    factored = _factored(a, b)
+    if factored is not None:
+        return factored
     for x, other in ((a, b), (b, a)):
         number = number_of(other)
         if number == 1:
@@ -113,6 +119,17 @@ def _mul(node: Node, a: Value, b: Value) -> Value | None:
             combined = _scaled(x, number)
             if combined is not None:
                 return combined
+    return None
+
+
+def _factored(a: Value, b: Value) -> Value | None:
+    """``x * (y * c)`` as ``(x * y) * c`` for a power of two c, which then meets other numbers."""
+    for x, product in ((a, b), (b, a)):
+        if product.node.prim.name == "mul" and number_of(x) is None and x.dtype.kind == "f":
+            y, constant = (product.builder.value(i) for i in product.node.inputs)
+            c = number_of(constant)
+            if c is not None and _power_of_two(c):
+                return (x * y) * constant
     return None
 
 
@@ -144,6 +161,8 @@ def _div(node: Node, a: Value, b: Value) -> Value | None:
 
 @rewrites("add")
 def _add(node: Node, a: Value, b: Value) -> Value | None:
+    if a.number == b.number and a.dtype.kind == "f":
+        return a * _like(a, 2)
     if b.node.prim.name == "neg" and a.dtype.kind == "f":
         return a - b.builder.value(b.node.inputs[0])
     if a.node.prim.name == "neg" and a.dtype.kind == "f":

@@ -26,7 +26,8 @@ from jitad.tape import Value
 from jitad.trace.pytree import leaves_of, unflatten
 from jitad.trace.where import is_library_file, user_line
 
-REMEMBERED = 16  # signatures, and layouts of each, that a function calls without asking the cache
+REMEMBERED = 16  # kernels that a function can call without asking the cache
+RECENT = 4       # of these, how many are tried before a call is taken apart
 
 _slots = itertools.count()
 
@@ -52,11 +53,12 @@ class Transformed:
         self._given, self._inner = function, inner
         self.__jitad_transform__ = (request.what, request.argnums)
         self._request = request
-        self._miss = (Miss, TypeError)
+        self._miss = (Miss, TypeError, OverflowError)       # beyond 64 bits
         self._warm: Callable[..., Any] | None = None
-        self._known: dict[Signature, list[_Remembered]] = {}
+        self._known: tuple[_Remembered, ...] = ()            # latest first
         self._own_out = "out" in self._signature.parameters
         self._siblings: dict[str, Transformed] = {}
+        self._classes = _Bound()
         self._attribute: str | None = None
         self._origin: tuple[Any, str] | None = None
 
@@ -137,14 +139,20 @@ class Transformed:
         recorder = current()
         if recorder is not None:
             return self._inside(recorder, args, kwargs)
-        arguments = self._arguments(args, kwargs)
-        for known in self._known.get(arguments.signature, ()):
+        for known in self._known[1:RECENT]:
             try:
-                result = known.warm(*arguments.args, **arguments.kwargs)     # type: ignore[misc]
+                result = known.warm(*args, **kwargs)     # type: ignore[misc]
             except self._miss:
                 continue
-            self._publish(arguments, known)
+            self._publish(known)
             return result
+        arguments = self._arguments(args, kwargs)
+        for known in self._known:
+            try:
+                if known.signature == arguments.signature:
+                    return known.warm(*arguments.args, **arguments.kwargs)   # type: ignore[misc]
+            except self._miss:
+                continue
         entry = self._entry(arguments)
         captured = entry.captured(self._target)
         while captured is None:                          # changed by another thread since the entry was chosen
@@ -179,22 +187,20 @@ class Transformed:
         """Let the next call of this kind go straight to the kernel."""
         from jitad.warm import warm_function
 
-        known = _Remembered(self, entry)
+        known = _Remembered(self, arguments.signature, entry)
         counters = cache.store.attach(owner_of(self), known)
         known.warm = warm_function(entry, entry.kernel(inputs), self._target, counters, arguments.leaves,
                                    self._keyword_names(len(arguments.args)))
         if known.warm is not None:
-            self._publish(arguments, known)
+            self._publish(known)
 
-    def _publish(self, arguments: Arguments, known: _Remembered) -> None:
+    def _publish(self, known: _Remembered) -> None:
         """Make `known` the first to be tried, unless the cache has dropped its entry meanwhile."""
         def action() -> None:
+            others = [k for k in self._known if k is not known and k.warm is not None]
+            self._known = (known, *others[:REMEMBERED - 1])
             self._warm = known.warm
-            others = [k for k in self._known.pop(arguments.signature, ()) if k is not known and k.warm is not None]
-            while len(self._known) >= REMEMBERED:
-                del self._known[next(iter(self._known))]
-            self._known[arguments.signature] = [known, *others[:REMEMBERED]]
-        cache.store.publish(owner_of(self), (self._request, arguments.signature), known.entry, known, action)
+        cache.store.publish(owner_of(self), (self._request, known.signature), known.entry, known, action)
 
     def _keyword_names(self, count: int) -> list[str | None]:
         """The names by which the first `count` positional arguments may be passed, None where there is none."""
@@ -253,22 +259,23 @@ class Transformed:
             instance = type(instance) if owner is None else owner
         elif instance is None or isinstance(given, staticmethod) or not hasattr(given, "__get__"):
             return self
-        memo = self._memo(instance)
-        known = memo.get(self)
+        memo, key = self._memo(instance)
+        known = memo.get(key)
         if known is None or known._origin[0] is not instance:
             bound = given.__get__(None, instance) if isinstance(given, classmethod) else given.__get__(instance, owner)
-            known = memo[self] = Transformed(bound, self._request)
+            known = memo[key] = Transformed(bound, self._request)
             known._origin = (instance, self._attribute or self.__name__)
         return known
 
-    @staticmethod
-    def _memo(instance: Any) -> Any:
-        """Where the bound forms for an instance or class are kept; classes and slotted instances have no place for them."""
+    def _memo(self, instance: Any) -> tuple[Any, Any]:
+        """Where the bound form for an instance or class is kept, and under what. Slotted instances have no place."""
+        if isinstance(instance, type):
+            return self._classes, instance
         holder = getattr(instance, "__dict__", None)
         if not isinstance(holder, dict):
-            return {}
+            return {}, self
         memo = holder.get("_jitad_bound")
-        return memo if memo is not None else holder.setdefault("_jitad_bound", _Bound())
+        return memo if memo is not None else holder.setdefault("_jitad_bound", _Bound()), self
 
     def __reduce__(self) -> Any:
         return Transformed, (self.__wrapped__, self._request)
@@ -290,8 +297,8 @@ class _Remembered:
 
     warm: Callable[..., Any] | None = None
 
-    def __init__(self, home: Transformed, entry: Entry):
-        self.home, self.entry = home, entry
+    def __init__(self, home: Transformed, signature: Signature, entry: Entry):
+        self.home, self.signature, self.entry = home, signature, entry
 
     def forget(self) -> None:
         """Called by the cache: the entry is gone."""
@@ -301,7 +308,8 @@ class _Remembered:
 
 
 class _Bound(weakref.WeakKeyDictionary):
-    """The bound forms of an instance's decorated methods; a copy or pickle of the instance starts with none."""
+    """The bound forms of decorated methods: an instance's by method, a method's by class. Copies and pickles of the
+    instance start with none."""
 
     def __reduce__(self) -> Any:
         return _Bound, ()

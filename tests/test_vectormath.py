@@ -56,8 +56,7 @@ def logistic_points() -> list[np.ndarray]:
 
 
 def gamma_points() -> list[np.ndarray]:
-    return [uniform(0, 12), uniform(7, 100, 200), uniform(0.4, 2.6), near([0.5, 1.0, 1.25, 1.4616321449683623]),
-            near([2.0, 2.5, 8.0])]
+    return [uniform(0, 12), uniform(7, 100, 200), uniform(0.4, 2.6), near([0.5, 1.0, 1.25, 1.46163214, 2.0, 2.5, 8.0])]
 
 
 def angles() -> list[np.ndarray]:
@@ -161,15 +160,16 @@ def reference(name: str) -> tuple[np.ndarray, list[Any]]:
 
 @cache
 def compiled(name: str, arity: int) -> Any:
-    function = intrinsic(name)
+    """A loop over the function; its own fast-math flags must not reach into the expansion."""
+    function, loose = intrinsic(name), {"contract", "nsz", "reassoc", "arcp"}
     if arity == 2:
-        @numba.njit
+        @numba.njit(fastmath=loose)
         def both(x: Any, y: Any, out: Any) -> None:
             for i in range(out.size):
                 out[i] = function(x[i], y[i])
         return both
 
-    @numba.njit
+    @numba.njit(fastmath=loose)
     def loop(x: Any, out: Any) -> None:
         for i in range(out.size):
             out[i] = function(x[i])

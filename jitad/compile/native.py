@@ -10,7 +10,7 @@ from typing import Any
 
 from llvmlite import binding, ir
 
-VECTOR_WIDTH = 0                # bits to prefer where the processor has wider vectors; 0: LLVM's choice
+VECTOR_WIDTH = 512             # bits to prefer where the processor has them (LLVM alone would take 256); 0: LLVM's choice
 
 
 @dataclass(frozen=True)

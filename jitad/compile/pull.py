@@ -26,7 +26,7 @@ class Pull:
         self.tape, self.materialised, self.read = tape, materialised, read
         self.checked = checked          # told of each computed index and the length it must respect
         self.memo: dict[tuple[int, Indices], Expr] = {}
-        self.inverses: dict[int, tuple[Expr, Expr]] = {}   # of numbers by which whole arrays are divided
+        self.inverses: dict[tuple[int, Indices], tuple[Expr, Expr]] = {}   # of numbers by which whole arrays are divided
 
     def element(self, number: int, at: Indices) -> Expr:
         """The element of node `number` at the indices `at`."""
@@ -81,13 +81,15 @@ class Pull:
         """The reciprocal of a number that divides a whole array: one division instead of one for each
         element. Where it would overflow, the kernel stops (see `Nest`)."""
         node = self.tape.nodes[number]
-        source = node.inputs[0] if node.prim.kind == "view" else -1
-        if source < 0 or self.tape.nodes[source].aval.ndim or self.tape.nodes[source].prim.kind == "const":
+        if node.prim.kind != "view" or any(terms for _, terms in node.params["index"]):
             return None
-        known = self.inverses.get(source)
+        source, at = node.inputs[0], tuple(Affine(offset) for offset, _ in node.params["index"])
+        if self.tape.nodes[source].prim.kind == "const":
+            return None
+        known = self.inverses.get((source, at))
         if known is None:
-            divisor = self.element(source, ())
-            known = self.inverses[source] = (divisor, const(1.0) / divisor)
+            divisor = self.element(source, at)
+            known = self.inverses[source, at] = (divisor, const(1.0) / divisor)
         return known[1]
 
     def gathered(self, node: Node, at: Indices) -> Indices:

@@ -147,7 +147,7 @@ def exp_scaled(x: Expr, low: Expr, factor: Expr) -> Expr:
 
 
 def exp(x: Expr) -> Expr:
-    """Cody and Waite's reduction by ln 2, degree 11: 0.9 ulp."""
+    """Cody and Waite's reduction by ln 2, degree 11: 0.93 ulp."""
     return exp_parts(clamp(x, -746.0, 710.0))
 
 
@@ -185,7 +185,7 @@ def log_special(x: Expr, result: Expr) -> Expr:
 
 
 def log(x: Expr) -> Expr:
-    """log(2**k (1 + f)), degree 21 in f without a division: 0.8 ulp."""
+    """log(2**k (1 + f)), degree 21 in f without a division: 1.1 ulp."""
     normal, shift = normalise(x)
     k, f = reduce_log(normal)
     return log_special(x, log_parts(k + shift, f))
@@ -197,14 +197,14 @@ def log1p_unit(e: Expr) -> Expr:
 
 
 def log1p(x: Expr) -> Expr:
-    """log(u + c) with u = 1 + x rounded, c its error, folded into f: 0.9 ulp."""
+    """log(u + c) with u = 1 + x rounded, c its error, folded into f: 1.1 ulp."""
     u, c = two_sum(const(1.0), x)
     result = log_parts(*reduce_log(u, 0.5 * c))
     return select(abs(x) < 2.0**-54, x, log_special(u, result))
 
 
 def expit(x: Expr) -> Expr:
-    """q = e / (1 + e) or 1 - q with e = exp(-|x|), q corrected for the roundings of e and 1 + e."""
+    """q = e / (1 + e) or 1 - q with e = exp(-|x|), q corrected for the roundings of e and 1 + e: 1.4 ulp."""
     r, high, correction, t = reduce_exp(clamp(-abs(x), -746.0, None))
     unit, low = quick_two_sum(const(1.0), high + (r * r * polynomial(r, EXP) + correction))
     a, b = power_of_two(t)
@@ -216,12 +216,12 @@ def expit(x: Expr) -> Expr:
 
 
 def softplus(x: Expr) -> Expr:
-    """max(x, 0) + log1p(exp(-|x|))."""
+    """max(x, 0) + log1p(exp(-|x|)): 1.5 ulp."""
     return select(x > 0.0, x, 0.0) + log1p_unit(exp_negative(-abs(x)))
 
 
 def log_expit(x: Expr) -> Expr:
-    """-softplus(-x)."""
+    """-softplus(-x): 1.6 ulp."""
     return select(x < 0.0, x, -0.0) - log1p_unit(exp_negative(-abs(x)))
 
 
@@ -232,7 +232,7 @@ def logaddexp(a: Expr, b: Expr) -> Expr:
 
 
 def exp2(x: Expr) -> Expr:
-    """2**n 2**r with r exact, degree 12."""
+    """2**n 2**r with r exact, degree 12: 1.1 ulp."""
     x = clamp(x, -1080.0, 1025.0)
     t = x + ROUNDER
     r = x - (t - ROUNDER)
@@ -249,13 +249,13 @@ def expm1_parts(x: Expr) -> tuple[Expr, Expr]:
 
 
 def expm1(x: Expr) -> Expr:
-    """(2**n - 1) + 2**n expm1(r), its leading sum in two words."""
+    """(2**n - 1) + 2**n expm1(r), its leading sum in two words: 1.2 ulp."""
     high, low = expm1_parts(clamp(x, -50.0, 710.0))
     return select(abs(x) < 2.0**-54, x, 2.0 * (high + low))
 
 
 def tanh(x: Expr) -> Expr:
-    """-u / (2 + u) with u = expm1(-2|x|), for large |x| 1 - 2 (1 + u) / (2 + u).
+    """-u / (2 + u) with u = expm1(-2|x|), for large |x| 1 - 2 (1 + u) / (2 + u): 1.8 ulp.
 
     The first quotient is corrected for the roundings of u and 2 + u, by a linear guess of 1 / (2 + u).
     """
@@ -279,7 +279,7 @@ def hyperbolic_parts(x: Expr) -> tuple[Expr, ...]:
 
 
 def sinh(x: Expr) -> Expr:
-    """sinh(n ln2 + r) by the addition theorem, its leading sum in two words."""
+    """sinh(n ln2 + r) by the addition theorem, its leading sum in two words: 1.2 ulp."""
     even, odd, high, sinh_tail, cosh_tail = hyperbolic_parts(abs(x))
     high, low = quick_two_sum(odd, even * high)
     result = 2.0 * (high + (low + (even * sinh_tail + odd * cosh_tail)))
@@ -287,7 +287,7 @@ def sinh(x: Expr) -> Expr:
 
 
 def cosh(x: Expr) -> Expr:
-    """cosh(n ln2 + r) by the addition theorem."""
+    """cosh(n ln2 + r) by the addition theorem: 1.2 ulp."""
     even, odd, high, sinh_tail, cosh_tail = hyperbolic_parts(abs(x))
     return 2.0 * (even + (even * cosh_tail + odd * (high + sinh_tail)))
 
@@ -305,10 +305,10 @@ def log_scaled(x: Expr, k_high: float, k_low: float, f_high: float, f_low: float
 
 
 def log2(x: Expr) -> Expr:
-    """k + log(1 + f) / ln2; exact at powers of two."""
+    """k + log(1 + f) / ln2; exact at powers of two: 1.1 ulp."""
     return log_scaled(x, 1.0, 0.0, 1.4426950216293335, 1.9259629911266175e-08)
 
 
 def log10(x: Expr) -> Expr:
-    """k log10(2) + log(1 + f) / ln10."""
+    """k log10(2) + log(1 + f) / ln10: 0.9 ulp."""
     return log_scaled(x, 0.30102999566383914, 1.42050232272661e-13, 0.4342944622039795, 1.9699272335463627e-08)

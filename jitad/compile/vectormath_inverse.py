@@ -19,7 +19,7 @@ from .vectormath_explog import (
 
 PI_HI, PI_LO = 3.141592653589793, 1.2246467991473532e-16
 
-# (arctan(t) - t) / t**3 in t**2 - 1/2 on 0 <= t <= 1: relative error of arctan @A@
+# (arctan(t) - t) / t**3 in t**2 - 1/2 on 0 <= t <= 1: relative error of arctan 3.5e-17
 ARCTAN = (
     -0.2591604972657936, 0.11081482513071414, -0.054814840604579904, 0.029135862645225958,
     -0.016172974900145312, 0.009243096224092707, -0.005394792734515503, 0.0031991751955030576,
@@ -27,7 +27,7 @@ ARCTAN = (
     -0.0002713884068435811, 0.00016895422802807932, -0.00010789905799306997, 6.77580169120214e-05,
     -3.504433556095341e-05, 2.2095024431396628e-05, -2.8373324902198374e-05, 1.806195461861215e-05,
 )
-# (arcsin(t) - t) / t**3 in t**2 on 0 <= t <= 0.55: relative error of arcsin @S@
+# (arcsin(t) - t) / t**3 in t**2 on 0 <= t <= 0.55: relative error of arcsin 8.8e-18
 ARCSIN = (
     0.16666666666666666, 0.07500000000002141, 0.04464285713827423, 0.030381944829695792, 0.022372142249968974,
     0.01735320363146582, 0.013957459687662422, 0.011635531975919511, 0.009105554604136656,
@@ -47,7 +47,7 @@ def arctan_unit(t: Expr) -> Expr:
 
 
 def arctan(x: Expr) -> Expr:
-    """arctan(t) or pi / 2 - arctan(1 / t), degree 41."""
+    """arctan(t) or pi / 2 - arctan(1 / t), degree 41: 1.8 ulp."""
     a = abs(x)
     large = a > 1.0
     angle = arctan_unit(select(large, const(1.0), a) / select(large, a, 1.0))
@@ -56,7 +56,7 @@ def arctan(x: Expr) -> Expr:
 
 
 def arctan2(y: Expr, x: Expr) -> Expr:
-    """The angle of the smaller over the larger argument, unfolded into its octant."""
+    """The angle of the smaller over the larger argument, unfolded into its octant: 1.6 ulp."""
     a, b = abs(y), abs(x)
     steep = a > b
     t = select(steep, b, a) / select(steep, a, b)
@@ -76,13 +76,13 @@ def arcsin_parts(a: Expr) -> tuple[Expr, Expr]:
 
 
 def arcsin(x: Expr) -> Expr:
-    """A polynomial up to 0.55, else pi / 2 - 2 arcsin(sqrt((1 - |x|) / 2))."""
+    """A polynomial up to 0.55, else pi / 2 - 2 arcsin(sqrt((1 - |x|) / 2)): 1.5 ulp."""
     small, angle = arcsin_parts(abs(x))
     return call("copysign", select(small, angle, (0.5 * PI_HI - 2.0 * angle) + 0.5 * PI_LO), x)
 
 
 def arccos(x: Expr) -> Expr:
-    """2 arcsin(sqrt((1 - x) / 2)) above 0.55, pi less that of -x below -0.55, pi / 2 - arcsin(x) between."""
+    """2 arcsin(sqrt((1 - x) / 2)) above 0.55, pi less that of -x below -0.55, pi / 2 - arcsin(x) between: 1.1 ulp."""
     small, angle = arcsin_parts(abs(x))
     middle = (0.5 * PI_HI - call("copysign", angle, x)) + 0.5 * PI_LO
     outer = select(x < 0.0, (PI_HI - 2.0 * angle) + PI_LO, 2.0 * angle)
@@ -98,7 +98,7 @@ def sqrt_double(high: Expr, low: Expr) -> tuple[Expr, Expr]:
 
 
 def arcsinh(x: Expr) -> Expr:
-    """log(a + sqrt(a**2 + 1)) with its argument in two words, a = |x|; x - x**3 / 6 about 0."""
+    """log(a + sqrt(a**2 + 1)) with its argument in two words, a = |x|; x - x**3 / 6 about 0: 1.4 ulp."""
     a = abs(x)
     large = a > 2.0**30
     b = clamp(a, None, 2.0**30)
@@ -113,7 +113,7 @@ def arcsinh(x: Expr) -> Expr:
 
 
 def arccosh(x: Expr) -> Expr:
-    """log(x + sqrt(x**2 - 1)) with its argument in two words."""
+    """log(x + sqrt(x**2 - 1)) with its argument in two words: 1.5 ulp."""
     large = x > 2.0**30
     b = clamp(x, None, 2.0**30)
     high, low = two_product(b, b)
@@ -127,7 +127,7 @@ def arccosh(x: Expr) -> Expr:
 
 
 def arctanh(x: Expr) -> Expr:
-    """log1p(q) / 2 with q = 2 a / (1 - a) in two words, a = |x|."""
+    """log1p(q) / 2 with q = 2 a / (1 - a) in two words, a = |x|: 1.4 ulp."""
     a = abs(x)
     bottom, bottom_low = quick_two_sum(const(1.0), -a)
     double = a + a

