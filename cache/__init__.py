@@ -10,39 +10,30 @@ All functions act on one store for the whole process. They may be called while o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+import warnings
+from collections.abc import Callable, Hashable, Iterable
+from typing import TYPE_CHECKING
 
-from .memory import CacheInfo, Store
+from .identity import living_codes
+from .memory import CacheInfo, ShapeChurnWarning, Store
+from .settings import KEEP, Configuration, Keep, initial
+from .tables import Explanation, Report
+from .tables import explain as _explain
 
-__all__ = ["CacheInfo", "clear", "explain", "info", "resize"]
+if TYPE_CHECKING:
+    from .persistent import Persistent
+
+__all__ = [
+    "CacheInfo", "Configuration", "Explanation", "Report", "ShapeChurnWarning", "clear", "configuration", "configure",
+    "explain", "info", "report", "resize",
+]  # fmt: skip
 
 store = Store()
 
 _resolve: Callable[[object], Hashable] | None = None
-
-
-class Explanation(str):
-    """Text that shows itself as it is, also at the prompt of an interpreter or notebook."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return str(self)
-
-
-def set_resolver(resolve: Callable[[object], Hashable] | None) -> None:
-    """Install what turns a user's function, or its decorated form, into the owner that the store knows.
-
-    `resolve` raises `TypeError` for what is neither. Without a resolver the object itself is the owner.
-    """
-    global _resolve
-    _resolve = resolve
-
-
-def _owner(f: object) -> Hashable | None:
-    if f is None or _resolve is None:
-        return f
-    return _resolve(f)
+_warn: Callable[[str, type[Warning]], None] | None = None
+_configuration = initial(store.limits)
+_persistent: Persistent | None = None
 
 
 def info(f: object = None) -> CacheInfo:
@@ -57,25 +48,29 @@ def info(f: object = None) -> CacheInfo:
     return store.info(_owner(f))
 
 
+def report() -> Report:
+    """Return a table of what is in the cache: entries, hits, misses, compile time and bytes of each function.
+
+    >>> clear()
+    >>> report()
+    The cache is empty.
+    """
+    return Report(store.report())
+
+
 def explain(f: object) -> Explanation:
     """Say in words why the last calls of `f` that had to compile found nothing in the cache, latest first.
 
-    Raises `TypeError` if `f` is not a function.
+    With each goes how long the compilation took and how often its result was used since. Raises `TypeError` if
+    `f` is not a function.
     """
-    misses = store.misses(_owner(f) if f is not None else None)
-    if not misses:
-        return Explanation("No call has missed the cache.")
-    lines: list[str] = []
-    for miss in reversed(misses):
-        title = f"miss {miss.number}" + (" (the last)" if miss is misses[-1] else "")
-        lines.append(f"{title}: {'; '.join(miss.reasons) or 'first call'}")
-    return Explanation("\n".join(lines))
+    return _explain(store.misses(_owner(f)) if f is not None else ())
 
 
 def clear(f: object = None) -> None:
     """Forget every compiled tape and all counts of one function, or of all; the next call compiles again.
 
-    Raises `TypeError` if `f` is not a function.
+    What is on disk stays: `python -m jitad cache clear` empties that. Raises `TypeError` if `f` is not a function.
     """
     store.clear(_owner(f))
 
@@ -87,4 +82,109 @@ def resize(maxsize: int) -> None:
 
     >>> resize(1024)
     """
-    store.resize(maxsize)
+    configure(maxsize=maxsize)
+
+
+def configure(
+    *,
+    maxsize: int | Keep = KEEP,
+    maxbytes: int | Keep | None = KEEP,
+    policy: str | Keep = KEEP,
+    ttl: float | Keep | None = KEEP,
+    per_function: int | Keep | None = KEEP,
+    on_mismatch: str | Keep = KEEP,
+    disk: bool | Keep = KEEP,
+) -> None:
+    """Set options of the cache; those not given stay as they are.
+
+    - `maxsize`, `maxbytes`: how many compiled tapes are kept in memory, and how many bytes of machine code and
+      constants; None for any number of bytes
+    - `policy`: what goes first, "lru" (not used for the longest time), "lfu" (used least often) or "ttl" (not
+      used for `ttl` seconds, noticed when the cache is used next)
+    - `per_function`: how many tapes of one function are kept, so that one with many shapes leaves room for others
+    - `on_mismatch`: whether a known function that meets another shape or captured value compiles with a warning
+      ("warn"), without ("silent"), or not at all ("error")
+    - `disk`: whether compiled code is read from and written to disk
+
+    Raises `TypeError` or `ValueError` for a value that makes no sense, and then changes nothing.
+
+    >>> configure(maxbytes=2**29)
+    >>> configuration().maxbytes == 2**29
+    True
+    """
+    global _configuration
+    options = {"maxsize": maxsize, "maxbytes": maxbytes, "policy": policy, "ttl": ttl, "per_function": per_function}
+    with store._lock:
+        new = configuration().changed(**options, on_mismatch=on_mismatch, disk=disk)
+        if new.limits != store.limits:
+            store.limit(new.limits)
+        _configuration = new
+
+
+def configuration() -> Configuration:
+    """Return the options in force.
+
+    >>> configuration().policy
+    'lru'
+    """
+    return _configuration._replace(**store.limits._asdict())
+
+
+# --- for jitad: what the cache cannot know by itself ---------------------------------------------------------------
+
+
+def set_resolver(resolve: Callable[[object], Hashable] | None) -> None:
+    """Install what turns a user's function, or its decorated form, into the owner that the store knows.
+
+    `resolve` raises `TypeError` for what is neither. Without a resolver the object itself is the owner.
+    """
+    global _resolve
+    _resolve = resolve
+
+
+def set_warner(warn: Callable[[str, type[Warning]], None] | None) -> None:
+    """Install what issues the warnings of the cache, `warn(message, category)`, with the user's line as their place."""
+    global _warn
+    _warn = warn
+
+
+def persistent_store() -> Persistent | None:
+    """Return the store on disk, opened at the first call, or None while it is turned off."""
+    global _persistent
+    if not _configuration.disk:
+        return None
+    if _persistent is None:
+        from .disk import DiskCacheWarning, DiskStore, default_root
+        from .persistent import Persistent
+
+        _persistent = Persistent(DiskStore(default_root(), warn=lambda text: _issue(text, DiskCacheWarning)))
+    return _persistent
+
+
+def _owner(f: object) -> Hashable | None:
+    if f is None or _resolve is None:
+        return f
+    return _resolve(f)
+
+
+def _issue(message: str, category: type[Warning]) -> None:
+    if _warn is not None:
+        _warn(message, category)
+    else:
+        warnings.warn(message, category, stacklevel=4)
+
+
+def _gone(owners: Iterable[Hashable]) -> set[Hashable]:
+    """Owners that end in a `code_key` whose code is not alive any more. Others are taken to live."""
+    living = living_codes()
+    keys = {owner: owner.rpartition(" ")[2] for owner in owners if isinstance(owner, str)}
+    return {owner for owner, key in keys.items() if key not in living and _is_code_key(key)}
+
+
+def _is_code_key(text: str) -> bool:
+    digest = text.rpartition("-")[2]
+    return len(digest) == 32 and digest != text and not digest.strip("0123456789abcdef")
+
+
+store.gone = _gone
+store.warn = lambda owner, message: _issue(message, ShapeChurnWarning)

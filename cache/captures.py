@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from .guards import freeze, is_atom, settled, show
 from .identity import Target, code_key, unwrap
-from .paths import FUNCTION_STEPS, Path, Step, take
+from .paths import FUNCTION_STEPS, Path, Step, item_key, take
 from .signature import Leaf, describe, leaf_difference
 
 __all__ = ["Fetch", "Path", "Plan", "Read", "Source", "Step"]
@@ -101,6 +101,39 @@ class Plan:
     def guards(self) -> tuple[Path, ...]:
         """The paths of the guards."""
         return tuple(read.path for read in self.reads.values() if read.kind == "guard")
+
+    # --- on disk -------------------------------------------------------------------------------------------------
+
+    def to_json(self) -> Any:
+        """Return the plan as what `json` can write, good for another process.
+
+        Raises `Unstorable` when a guard means nothing there (an instance or local class, say).
+        """
+        from .encoding import encode
+
+        reads = [[encode(read.path), read.kind, encode(read.known)] for read in self.reads.values()]
+        return {"code": self.code, "reads": reads}
+
+    @classmethod
+    def from_json(cls, data: Any) -> Plan:
+        """Return the plan that `to_json` has written.
+
+        Raises `Unstorable` when it guards something that is not in this process, or that is made otherwise by
+        now, so that it matches nothing here; `ValueError` for what `to_json` has not written.
+        """
+        from .encoding import decode
+
+        try:
+            plan = cls(data["code"])
+            reads = [Read(decode(path), kind, decode(known)) for path, kind, known in data["reads"]]
+        except (LookupError, AttributeError) as error:
+            raise ValueError(f"not a plan: {error!r}") from None
+        for read in reads:
+            if not isinstance(read.path, Path) or read.kind not in ("input", "guard"):
+                raise ValueError(f"not a read: {read!r}")
+            plan.reads[read.path, read.kind] = read
+        plan._inputs = [read.path for read in reads if read.kind == "input"]
+        return plan
 
     # --- the slow path: look, compare, say -----------------------------------------------------------------------
 
@@ -264,7 +297,7 @@ class _Writer:
         if kind == "attr":
             return f"{value}.{key}" if _is_name(key) else f"{self.bind(getattr)}({value}, {key!r})"
         if kind == "item":
-            return f"{value}[{repr(key) if type(key) in (int, str, bytes, bool) else self.bind(key)}]"
+            return f"{value}[{repr(key) if type(key) in (int, str, bytes, bool) else self.bind(item_key(key))}]"
         return f"{self.bind({'keys': tuple, 'type': type, 'len': len}[kind])}({value})"
 
     def from_function(self, target: Target, kind: str, key: Any) -> str:
@@ -302,7 +335,9 @@ class _Writer:
         """Write the cheapest check that tells a change of the value at `path`."""
         value = self.values[path]
         functions = settled(value)
-        if functions is None:
+        if path[-1].kind == "keys":
+            self.keys(name, value, known, bool(functions))
+        elif functions is None:
             self.compare(name, value, known)
         elif functions or isinstance(value, MethodType):
             self.pin(path)
@@ -315,6 +350,18 @@ class _Writer:
             self.unless(f"{name} is not {self.bind(value)}")
         else:
             self.unless(f"{name} is not {self.bind(value)} and {self.bind(freeze)}({name}) != {self.bind(known)}")
+
+    def keys(self, name: str, value: tuple[Any, ...], known: Hashable, functions: bool) -> None:
+        """The keys come as a new tuple each time, so that its items are compared. A function has to be the same one,
+        since another of the same code is another key."""
+        other = f"{self.bind(freeze)}({name}) != {self.bind(known)}"
+        if functions:
+            self.unless(f"{name} != {self.bind(value)} or {other}")
+            return
+        same = [f"{self.bind(len)}({name}) == {len(value)}"]
+        same += [f"{name}[{i}] is {self.bind(item)}" for i, item in enumerate(value)]
+        quick = len(value) <= UNROLLED and all(map(is_atom, value))
+        self.unless(f"not ({' and '.join(same)}) and {other}" if quick else other)
 
     def compare(self, name: str, value: Any, known: Hashable) -> None:
         """A mutable value: its content is compared at each call, item by item by identity where that says all."""

@@ -114,12 +114,12 @@ def _builtin(value: Any, recur: _Recur) -> Frozen:
     bound = value.__self__
     if _stands_alone(bound):
         return ("is", Same(value))
-    # `[].append` is a new object at each look-up: it is what it is bound to.
+    # `[].append` and `dict.fromkeys` are new objects at each look-up: they are what they are bound to.
     return ("method", value.__name__, recur(bound))
 
 
 def _stands_alone(bound: object) -> bool:
-    return bound is None or isinstance(bound, (ModuleType, type))
+    return bound is None or isinstance(bound, ModuleType)
 
 
 def _dict(value: dict[Any, Any], recur: _Recur) -> Frozen:

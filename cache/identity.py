@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
-__all__ = ["Same", "Target", "code_key", "unwrap"]
+__all__ = ["Same", "Target", "code_key", "living_codes", "unwrap"]
 
 
 class Same:
@@ -49,6 +49,10 @@ class Same:
 
     def __hash__(self) -> int:
         return self._hash
+
+    def get(self) -> object:
+        """The object itself, None once it is dead."""
+        return self._get()
 
     def __repr__(self) -> str:
         return self.text
@@ -153,6 +157,11 @@ def code_key(function: FunctionType | CodeType) -> str:
     ident = id(code)
     _CODE_KEYS[ident] = (weakref.ref(code, lambda dead: _drop_code_key(ident, dead)), key)
     return key
+
+
+def living_codes() -> set[str]:
+    """Return the keys, as far as `code_key` was asked for them, of the code that is still alive."""
+    return {key for code, key in _CODE_KEYS.copy().values() if code() is not None}
 
 
 def _drop_code_key(ident: int, dead: weakref.ref[CodeType]) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from enum import Enum
+from types import FunctionType
 from typing import Any, NamedTuple
 
-from .identity import Target, unwrap
+from .identity import Same, Target, unwrap
 
-__all__ = ["FUNCTION_STEPS", "Path", "Step", "take"]
+__all__ = ["FUNCTION_STEPS", "Path", "Step", "item_key", "take"]
 
 FUNCTION_STEPS = frozenset({"global", "cell", "default", "kwdefault", "self", "partial", "keyword"})
 VALUE_STEPS = frozenset({"attr", "item", "type", "len", "keys"})
@@ -19,6 +21,8 @@ class Step(NamedTuple):
     `global` (name), `cell` (index), `default` (index), `kwdefault` (name), `self`, `partial` (index of a bound
     argument), `keyword` (name of a bound keyword); from any value lead `attr` (name), `item` (key), `type`,
     `len` and `keys` (the tuple of what iteration gives). `label` is the name to show where the key is an index.
+
+    A key that counts by identity (a function as key of a dict, say) is held as `Same`, so that it may die.
     """
 
     kind: str
@@ -51,6 +55,8 @@ class Path(tuple[Step, ...]):
         """Return the path that goes one step further."""
         if kind not in FUNCTION_STEPS and (kind not in VALUE_STEPS or not self):
             raise ValueError(f"a path cannot {'go on' if self else 'start'} with a step {kind!r}")
+        if kind == "item" and _is_mortal(key):
+            key = Same(key)
         return Path((*self, Step(kind, key, label)))
 
     @property
@@ -83,6 +89,16 @@ class Path(tuple[Step, ...]):
         return f"{words}, read by `{reader.expression()}`" if reader else words
 
 
+def _is_mortal(key: object) -> bool:
+    """Whether a key is a user's function or class, or an instance that is equal to nothing but itself."""
+    if isinstance(key, (FunctionType, type)):
+        return isinstance(key, FunctionType) or bool(key.__flags__ & _HEAP_TYPE)
+    kind = type(key)
+    return bool(kind.__flags__ & _HEAP_TYPE) and kind.__hash__ is object.__hash__ and not isinstance(key, Enum)
+
+
+_HEAP_TYPE = 1 << 9
+
 _WORDS = {
     "global": "global {}",
     "cell": "{} captured from the enclosing function",
@@ -104,7 +120,7 @@ def take(value: object, step: Step) -> Any:
     if kind == "attr":
         return getattr(value, key)  # type: ignore[call-overload]
     if kind == "item":
-        return value[key]  # type: ignore[index]
+        return value[item_key(key)]  # type: ignore[index]
     if kind == "type":
         return type(value)
     if kind == "len":
@@ -113,6 +129,19 @@ def take(value: object, step: Step) -> Any:
         return tuple(value)  # type: ignore[arg-type]
     target = value if isinstance(value, Target) else unwrap(value)  # type: ignore[arg-type]
     return _from_function(target, kind, key)
+
+
+def item_key(key: Hashable) -> Any:
+    """The key that a step of kind `item` means.
+
+    Raises `KeyError` for an object that is dead.
+    """
+    if not isinstance(key, Same):
+        return key
+    living = key.get()
+    if living is None:
+        raise KeyError(key)
+    return living
 
 
 def _from_function(target: Target, kind: str, key: Any) -> Any:

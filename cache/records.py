@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 from cachetools import LRUCache
 
-__all__ = ["Bounded", "Build", "CacheInfo", "Counters", "Memo", "Miss", "Record", "Slot"]
+__all__ = ["Build", "CacheInfo", "Counters", "Memo", "Miss", "MissNote", "OwnerReport", "Record", "Slot"]
 
 MISSES_KEPT = 16
 
@@ -26,10 +27,28 @@ class CacheInfo(NamedTuple):
 
 
 class Miss(NamedTuple):
-    """Why a call found no entry: `number` counts the owner's recorded misses from 1, `reasons` are lines of words."""
+    """Why a call found no entry: `number` counts the owner's recorded misses from 1, `reasons` are lines of words.
+
+    `seconds` and `hits` are of the entry that was built then, None if none was stored; `cached` says whether it
+    is still stored.
+    """
 
     number: int
     reasons: tuple[str, ...]
+    seconds: float | None = None
+    hits: int | None = None
+    cached: bool = False
+
+
+class OwnerReport(NamedTuple):
+    """What a store holds for one owner: number of entries, counts, seconds spent on building, bytes in use."""
+
+    owner: Hashable
+    entries: int
+    hits: int
+    misses: int
+    seconds: float
+    nbytes: int
 
 
 class Memo(Protocol):
@@ -40,7 +59,7 @@ class Memo(Protocol):
 
 
 class Counters:
-    """Plain counts of one owner. Callers add their warm hits without a lock: `counters.hits += 1`.
+    """Plain counts of one owner or entry. Callers add their warm hits without a lock: `counters.hits += 1`.
 
     Such increments may lose a count when threads race, which is the price of a warm path without a lock.
     """
@@ -62,47 +81,116 @@ class Counters:
 
 
 class Slot:
-    """Where an entry lives. Hashed by identity, so siblings under one key are separate items of the LRU order."""
+    """Where an entry lives. Hashed by identity, so siblings under one key are separate items of the order."""
 
-    __slots__ = ("entry", "key", "record")
+    __slots__ = ("counters", "entry", "hits_seen", "key", "miss", "nbytes", "record", "seconds")
 
-    def __init__(self, record: Record, key: Hashable, entry: Any) -> None:
+    def __init__(self, record: Record, key: Hashable, entry: Any, seconds: float) -> None:
         self.record = record
         self.key = key
         self.entry = entry
+        self.seconds = seconds
+        self.nbytes = 0
+        self.counters = Counters()
+        self.hits_seen = 0
+        self.miss: MissNote | None = None
+
+    def count_hit(self) -> None:
+        """Count a hit that came through the store, which is not news to the order."""
+        self.counters.hits += 1
+        self.hits_seen += 1
+
+
+class MissNote:
+    """A miss as the store keeps it: while the entry built then is stored, its `slot` tells what came of it."""
+
+    __slots__ = ("hits", "number", "reasons", "seconds", "slot", "thread")
+
+    def __init__(self, number: int, reasons: tuple[str, ...]) -> None:
+        self.number = number
+        self.reasons = reasons
+        self.thread: int | None = threading.get_ident()  # None once an entry has come of it
+        self.slot: Slot | None = None
+        self.seconds: float | None = None
+        self.hits: int | None = None
 
 
 class Record:
     """What the store knows of one owner."""
 
-    __slots__ = ("counters", "hits_seen", "memos", "miss_count", "misses", "siblings")
+    __slots__ = ("churned", "counters", "hits_seen", "memos", "miss_count", "misses", "order", "seconds", "siblings")
 
     def __init__(self) -> None:
-        self.counters = Counters()
+        self.counters = Counters()  # but for the hits of the entries that are stored
         self.hits_seen = 0
         self.siblings: dict[Hashable, list[Slot]] = {}
+        self.order = LRUCache(math.inf)
         self.memos: weakref.WeakKeyDictionary[Memo, Slot | None] = weakref.WeakKeyDictionary()
-        self.misses: deque[Miss] = deque(maxlen=MISSES_KEPT)
+        self.misses: deque[MissNote] = deque(maxlen=MISSES_KEPT)
         self.miss_count = 0
+        self.seconds = 0.0  # of the entries that are gone
+        self.churned = False
+
+    def slots(self) -> Iterator[Slot]:
+        for group in self.siblings.values():
+            yield from group
 
     def count_hit(self) -> None:
-        """Count a hit that came through the store, which is not news to the LRU order."""
+        """Count a hit of an entry that may be gone by now."""
         self.counters.hits += 1
         self.hits_seen += 1
+
+    def counts(self) -> Counters:
+        """The counts of the owner and all its entries."""
+        total = Counters()
+        total.add(self.counters)
+        for slot in self.slots():
+            total.add(slot.counters)
+        return total
 
     def size(self) -> int:
         return sum(map(len, self.siblings.values()))
 
-    def forget_all(self) -> None:
-        for memo in list(self.memos):
-            self.memos[memo] = None
-            memo.forget()
+    def add(self, slot: Slot) -> None:
+        """File a new slot before its siblings, and with the last miss that this thread has noted for it."""
+        self.siblings.setdefault(slot.key, []).insert(0, slot)
+        self.order[slot] = None
+        for note in reversed(self.misses):
+            if note.thread == threading.get_ident():
+                note.thread, note.slot, slot.miss = None, slot, note
+                break
 
-    def forget_slot(self, slot: Slot) -> None:
+    def remove(self, slot: Slot, seconds: float) -> None:
+        """Take a slot out; what it has counted stays the owner's. Its memos forget."""
+        group = self.siblings.get(slot.key, [])
+        if slot not in group:  # a finaliser came back here and was faster
+            return
+        group.remove(slot)
+        if not group:
+            del self.siblings[slot.key]
+        self.order.pop(slot, None)
+        self.counters.add(slot.counters)
+        self.hits_seen += slot.counters.hits
+        self.seconds += seconds
+        if slot.miss is not None:
+            slot.miss.seconds, slot.miss.hits, slot.miss.slot = seconds, slot.counters.hits, None
         for memo, remembered in list(self.memos.items()):
             if remembered is slot:
                 self.memos[memo] = None
                 memo.forget()
+
+    def reset(self) -> None:
+        """Forget the entries, counts and misses, and make every memo forget."""
+        self.siblings.clear()
+        self.order = LRUCache(math.inf)
+        self.counters.zero()
+        self.hits_seen = self.miss_count = 0
+        self.seconds = 0.0
+        self.churned = False
+        self.misses.clear()
+        for memo in list(self.memos):
+            self.memos[memo] = None
+            memo.forget()
 
     def idle(self) -> bool:
         return not self.siblings and not len(self.memos)
@@ -111,27 +199,15 @@ class Record:
 class Build:
     """A build that a thread may run: after `claim` it is under way, and what came of it stands once `done` is set."""
 
-    __slots__ = ("claimed", "done", "entry", "ok", "stored", "thread")
+    __slots__ = ("claimed", "done", "entry", "ok", "seconds", "stored", "thread")
 
     def __init__(self, thread: int) -> None:
         self.thread = thread
         self.entry: Any = None
+        self.seconds = 0.0
         self.claimed = self.ok = self.stored = False
 
     def claim(self) -> None:
         """Make it something to wait for; not done at once, since most look-ups find an entry."""
         self.done = threading.Event()
         self.claimed = True
-
-
-class Bounded(LRUCache):
-    """An LRU order over slots that tells its owner about every slot it evicts."""
-
-    def __init__(self, maxsize: int, evicted: Callable[[Slot], None]) -> None:
-        super().__init__(maxsize)
-        self._evicted = evicted
-
-    def popitem(self) -> tuple[Slot, None]:
-        slot, nothing = super().popitem()
-        self._evicted(slot)
-        return slot, nothing

@@ -95,5 +95,6 @@ def _checked(argnums: Any) -> int | tuple[int, ...]:
     given = tuple(argnums) if several else (argnums,)
     places = {int(n) for n in given if isinstance(n, Integral) and not isinstance(n, bool)}
     if not places or len(places) < len(given):
-        raise ArgumentTypeError(f"argnums must be an int or a tuple of different ints, not {argnums!r} (at {user_line()})")
+        raise ArgumentTypeError(
+            f"argnums must be an int or a tuple of different ints, not {argnums!r} (at {user_line()})")
     return tuple(map(int, given)) if several else int(argnums)

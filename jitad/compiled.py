@@ -30,10 +30,21 @@ class CompiledTape:
 
     def __init__(self, transformed: Transformed, entry: Entry, arguments: Arguments):
         self._transformed, self._entry, self._arguments = transformed, entry, arguments
+        self.__wrapped__, self.__jitad_transform__ = transformed.__wrapped__, transformed.__jitad_transform__
         self.kernel                                       # noqa: B018  compiles
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._transformed(*args, **kwargs)
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        transformed = self._transformed
+        try:
+            if not kwargs:
+                return transformed._warm(*args)          # type: ignore[misc]
+        except transformed._miss:
+            pass
+        return transformed(*args, **kwargs)
+
+    def __jitad_nested__(self, view: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Called by recorded code: as the function that it was made from."""
+        return self._transformed.__jitad_nested__(view, args, kwargs)
 
     @property
     def tape(self) -> Tape:

@@ -17,7 +17,8 @@ def format_tape(tape: Tape, around: int | None = None) -> str:
     labels = tape.labels or ("",) * len(tape.outputs)
     returned = ", ".join(f"{label}={_operand(tape, o, names)}" if label else _operand(tape, o, names)
                          for o, label in zip(tape.outputs, labels, strict=True))
-    return "\n".join([*lines, f"return {returned}"])
+    guards = [f"guard {_operand(tape, g.node, names)} == {g.expected}  # {g.where}" for g in tape.guards]
+    return "\n".join([*lines, *(guards if around is None else []), f"return {returned}"])
 
 
 def _inline(node: Node) -> bool:

@@ -12,13 +12,14 @@ from jitad.cache.captures import Plan
 from jitad.cache.identity import Target
 from jitad.cache.signature import Signature
 from jitad.differentiate import one, pullback
-from jitad.errors import OutputError
+from jitad.errors import OutputError, SignatureError
 from jitad.evaluate import evaluate
 from jitad.optimise import optimise
 from jitad.request import Arguments, Request
 from jitad.tape import Builder, Tape, Value
-from jitad.trace.pytree import TreeDef, unflatten
+from jitad.trace.pytree import TreeDef, leaves_of, unflatten
 from jitad.trace.recorder import Recording, record
+from jitad.trace.where import user_line
 
 
 @dataclass(frozen=True)
@@ -126,16 +127,16 @@ def build(target: Target, request: Request, arguments: Arguments) -> Entry:
 
 def _value_outputs(recording: Recording) -> tuple[list[Value], list[str], Result]:
     outputs = list(recording.outputs)
-    forms = tuple(_value_form(v) for v in outputs)
+    forms = tuple(_value_form(v, weak) for v, weak in zip(outputs, recording.weak, strict=True))
     single = recording.structure.spec.is_leaf() and not recording.structure.inner
     labels = ["value"] if len(outputs) == 1 else [f"value_{i}" for i in range(len(outputs))]
     return outputs, labels, Result(forms, ((len(outputs), None if single else recording.structure),), False)
 
 
-def _value_form(value: Value) -> tuple[str, str]:
+def _value_form(value: Value, weak: bool = False) -> tuple[str, str]:
     if value.ndim:
         return ("array", "")
-    return ("number", "") if value.aval.weak or value.dtype == np.float64 else ("scalar", value.dtype.name)
+    return ("number", "") if weak or value.dtype == np.float64 else ("scalar", value.dtype.name)
 
 
 def _gradient_outputs(recording: Recording, request: Request, arguments: Arguments,
@@ -190,7 +191,7 @@ def scalar_output(builder: Builder, outputs: Sequence[Value], structure: TreeDef
     Raises `OutputError` for anything else.
     """
     where = next((n.where for v in reversed(outputs) if (n := v.node).where), None)
-    at = f" (last computed at {where})" if where else ""
+    at = f" (last computed at {where})" if where else f" (called at {user_line()})"
     if len(outputs) != 1 or not structure.spec.is_leaf() or structure.inner:
         raise OutputError(f"`{name}` returned {len(outputs)} values in a container{at}; a gradient needs one real "
                           "scalar: return the sum of what you want to differentiate")
@@ -205,3 +206,31 @@ def scalar_output(builder: Builder, outputs: Sequence[Value], structure: TreeDef
 
         return cast(y, np.float64)
     return y
+
+
+def write_out(result: Any, out: Any, request: Request, name: str) -> Any:
+    """Copy the arrays of `result` into those of `out`, which has the gradient's structure."""
+    gradient = result[1] if request.what == "value_and_grad" else result
+    if (type(gradient) is type(out) is np.ndarray and gradient.shape == out.shape and gradient.dtype == out.dtype
+            and out.flags.writeable):
+        out[...] = gradient
+        return (result[0], out) if request.what == "value_and_grad" else out
+    leaves, tree = leaves_of(gradient)
+    buffers, out_tree = leaves_of(out)
+    if tree != out_tree:
+        raise SignatureError(f"out= of `{name}` has another structure than the result (called at {user_line()})")
+    for buffer, leaf in zip(buffers, leaves, strict=True):
+        if not isinstance(buffer, np.ndarray) or buffer.shape != np.shape(leaf) or buffer.dtype != np.asarray(
+                leaf).dtype or not buffer.flags.writeable:
+            raise SignatureError(
+                f"out= of `{name}` must be a writeable array of shape {np.shape(leaf)} and dtype "
+                f"{np.asarray(leaf).dtype}, not {_shown(buffer)} (called at {user_line()})")
+    for buffer, leaf in zip(buffers, leaves, strict=True):
+        buffer[...] = leaf
+    return (result[0], out) if request.what == "value_and_grad" else out
+
+
+def _shown(buffer: Any) -> str:
+    if isinstance(buffer, np.ndarray):
+        return f"a {'' if buffer.flags.writeable else 'read-only '}{buffer.dtype} array of shape {buffer.shape}"
+    return f"a {type(buffer).__name__}"

@@ -55,6 +55,8 @@ def _once(tape: Tape) -> Tape:
             continue
         builder.line = node.where
         values[number] = _rebuild(builder, node, [values[i] for i in node.inputs])  # type: ignore[misc]
+    for guard in tape.guards:
+        builder.guard(values[guard.node], guard.expected, guard.where)  # type: ignore[arg-type]
     return builder.finish((values[o] for o in tape.outputs), tape.labels)  # type: ignore[misc]
 
 

@@ -2,17 +2,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from jitad.cache.identity import Target
-from jitad.cache.signature import Signature
+from jitad.cache.signature import Leaf, Signature, describe, leaf_difference
 from jitad.errors import ArgumentTypeError
 from jitad.trace.leaves import is_dynamic, refusal
-from jitad.trace.pytree import TreeDef, flatten
+from jitad.trace.pytree import TreeDef, count_leaves, flatten, unflatten
 from jitad.trace.where import user_line
 
 
@@ -34,8 +34,9 @@ class Request:
 class Arguments:
     """The arguments of a call, positional ones first.
 
-    `leaves` has every leaf, `dynamic` says which are inputs of the tape; `names` are the
-    leaves' paths, `positional` the arguments' names, `counts` how many leaves each argument has. Integer leaves of differentiated arguments are float64 already.
+    `leaves` has every leaf, `dynamic` says which are inputs of the tape; `names` are the leaves' paths, `positional`
+    the arguments' names, `counts` how many leaves each argument has. Integer leaves of differentiated arguments are
+    float64 already.
     """
 
     args: tuple[Any, ...]
@@ -92,18 +93,59 @@ def take_apart(target: Target, request: Request, args: tuple[Any, ...], kwargs: 
     for place, (value, name) in enumerate((*zip(args, names, strict=True), *((v, k) for k, v in kwargs.items()))):
         below, below_paths, structure = flatten(value, name)
         active = place in places
-        below = [_leaf(leaf, path, active, function.__qualname__) for leaf, path in zip(below, below_paths, strict=True)]
+        below = [_leaf(leaf, path, active, function.__qualname__)
+                 for leaf, path in zip(below, below_paths, strict=True)]
         new_args.append((below, structure))
         leaves += below
         paths += below_paths
         structures.append(structure)
         counts.append(len(below))
-    from jitad.trace.pytree import unflatten
-
     rebuilt = [unflatten(structure, below) for below, structure in new_args]
     signature = Signature.of(leaves, structure=(tuple(structures), tuple(kwargs)))
     return Arguments(tuple(rebuilt[:len(args)]), dict(zip(kwargs, rebuilt[len(args):], strict=True)), tuple(leaves),
-                     tuple(map(is_dynamic, leaves)), tuple(paths), tuple(names), tuple(structures), tuple(counts), signature)
+                     tuple(map(is_dynamic, leaves)), tuple(paths), tuple(names), tuple(structures), tuple(counts),
+                     signature)
+
+
+def differences(new: Arguments, positional: Sequence[str], old: Any) -> list[str]:
+    """How the arguments differ from those of `old`, an entry whose positional arguments have these names: one line for
+    each cause."""
+    before, now = _by_name([*positional, *old.keywords], old), _by_name([*new.positional, *new.kwargs], new)
+    lines = []
+    for name in dict.fromkeys([*before, *now]):
+        if name not in before or name not in now:
+            lines.append(f"argument `{name}`: {_words(*before.get(name, ()))} -> {_words(*now.get(name, ()))}")
+            continue
+        (structure, leaves, _), (new_structure, new_leaves, paths) = before[name], now[name]
+        if structure != new_structure:
+            lines.append(f"argument `{name}`: {_words(structure, leaves)} -> {_words(new_structure, new_leaves)}")
+            continue
+        for path, a, b in zip(paths, leaves, new_leaves, strict=True):
+            lines += leaf_difference(f"argument `{path}`", a, b)
+    return lines
+
+
+def _by_name(names: Sequence[str], call: Any) -> dict[str, tuple[TreeDef, Sequence[Leaf], Sequence[str]]]:
+    """Structure, leaves and their paths of each argument."""
+    found, start = {}, 0
+    for name, structure in zip(names, call.structures, strict=True):
+        stop = start + count_leaves(structure)
+        found[name] = (structure, call.signature.leaves[start:stop], call.names[start:stop])
+        start = stop
+    return found
+
+
+class _Star:
+    def __repr__(self) -> str:
+        return "*"
+
+
+def _words(structure: TreeDef | None = None, leaves: Sequence[Leaf] = (), paths: Any = None) -> str:
+    if structure is None:
+        return "not given"
+    if structure.spec.is_leaf() and not structure.inner:
+        return str(leaves[0])
+    return repr(unflatten(structure, [_Star()] * len(leaves)))
 
 
 def check_places(request: Request, count: int, name: str) -> None:
@@ -112,7 +154,8 @@ def check_places(request: Request, count: int, name: str) -> None:
         if not -count <= place < count:
             raise ArgumentTypeError(
                 f"`{name}` is to be differentiated with respect to argument {place}, but was called with {count} "
-                f"positional argument{'s' * (count != 1)} (called at {user_line()}); pass that argument, or give argnums=")
+                f"positional argument{'s' * (count != 1)} (called at {user_line()}); pass that argument, or give "
+                "argnums=")
 
 
 def _leaf(leaf: Any, path: str, active: bool, name: str) -> Any:
@@ -121,6 +164,8 @@ def _leaf(leaf: Any, path: str, active: bool, name: str) -> Any:
             raise ArgumentTypeError(f"argument `{path}` of `{name}` is {_described(leaf)} and cannot be differentiated "
                                     f"(called at {user_line()}); choose other arguments with argnums=")
         return _checked_static(leaf, path, name)
+    if isinstance(leaf, np.ndarray) and not leaf.dtype.isnative:
+        leaf = leaf.astype(leaf.dtype.newbyteorder("="))
     why = refusal(leaf)
     if why is not None:
         raise ArgumentTypeError(f"argument `{path}` of `{name}` {why} (called at {user_line()})")
@@ -132,12 +177,10 @@ def _leaf(leaf: Any, path: str, active: bool, name: str) -> Any:
 
 
 def _plain_array(array: np.ndarray) -> np.ndarray:
-    """Without a subclass, in native byte order, aligned; a copy only where one of these needs it."""
+    """Without a subclass, aligned; a copy only where this needs it."""
     if type(array) is not np.ndarray:
         array = array.view(np.ndarray)
-    if array.flags.aligned and array.dtype.isnative:
-        return array
-    return np.array(array, dtype=array.dtype.newbyteorder("="), order="K")
+    return array if array.flags.aligned else np.array(array, order="K")
 
 
 def _differentiable(leaf: Any, path: str, name: str) -> Any:
@@ -153,8 +196,6 @@ def _differentiable(leaf: Any, path: str, name: str) -> Any:
 
 
 def _checked_static(leaf: Any, path: str, name: str) -> Any:
-    from jitad.cache.signature import describe
-
     if describe(leaf).kind == "object":
         raise ArgumentTypeError(
             f"argument `{path}` of `{name}` is {_described(leaf)}, which can be neither data nor part of the key "

@@ -53,6 +53,15 @@ class Where(NamedTuple):
         return f"{self.filename}:{self.line}"
 
 
+class Guard(NamedTuple):
+    """The tape is right only while node `node` (0-d) has the value `expected`, as it had when the code at
+    `where` asked for it."""
+
+    node: int
+    expected: bool | int
+    where: Where | None
+
+
 class Constant:
     """An array on the tape, compared by content so that equal constants are one node."""
 
@@ -87,19 +96,37 @@ class Node:
     where: Where | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Tape:
     """Nodes in SSA order. `inputs` and `outputs` are node numbers; `names` are the inputs' names,
-    `labels` the outputs'."""
+    `labels` the outputs'. Tapes that compute the same in the same way are equal, whatever their names
+    and lines."""
 
     nodes: tuple[Node, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     names: tuple[str, ...]
     labels: tuple[str, ...] = ()
+    guards: tuple[Guard, ...] = ()
 
     def __len__(self) -> int:
         return len(self.nodes)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Tape) and self._hash == other._hash
+                                 and self._content == other._content)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _content(self) -> tuple[Any, ...]:
+        nodes = tuple((n.prim, n.inputs, tuple(sorted(n.params.items())), n.aval) for n in self.nodes)
+        return nodes, self.inputs, self.outputs, tuple(g[:2] for g in self.guards)
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self._content)
 
     @cached_property
     def uses(self) -> tuple[tuple[int, ...], ...]:
@@ -141,6 +168,7 @@ class Builder:
         self.nodes: list[Node] = []
         self.inputs: list[int] = []
         self.names: list[str] = []
+        self.guards: dict[int, Guard] = {}
         self._wrap = wrap or Value
         self._memo: dict[Any, int] = {}
 
@@ -166,6 +194,11 @@ class Builder:
         aval = Aval(constant.value.shape, constant.value.dtype, weak)
         return self.value(self._add(CONST, (), {"value": constant}, aval, None))
 
+    def guard(self, value: Value, expected: bool | int, where: Where | None = None) -> None:
+        """Make the tape depend on `value` being `expected`; what a constant is needs no guard."""
+        if value.node.prim.kind != "const":
+            self.guards.setdefault(value.number, Guard(value.number, expected, where or self.where()))
+
     def apply(self, prim: Primitive, inputs: Sequence[int], params: Mapping[str, Any],
               where: Where | None = None) -> int:
         """Append (or find) the application of `prim`; returns the node's number."""
@@ -185,8 +218,16 @@ class Builder:
             known = self._memo[key] = len(self.nodes) - 1
         return known
 
+    def extend(self, number: int, params: Mapping[str, Any]) -> None:
+        """Give node `number` params with which it computes more (a scan that stacks more outputs); what reads
+        it stays as it is."""
+        node = self.nodes[number]
+        aval = node.prim.infer(*(self.nodes[i].aval for i in node.inputs), **params)
+        self.nodes[number] = Node(node.prim, node.inputs, dict(params), aval, node.where)
+        self._memo[node.prim, node.inputs, tuple(sorted(params.items()))] = number
+
     def replay(self, tape: Tape, values: Sequence[Value]) -> list[Value]:
-        """Append `tape` with its inputs replaced by `values`; returns its outputs."""
+        """Append `tape` with its inputs replaced by `values`; returns its outputs. Its guards come along."""
         numbers: dict[int, int] = {i: v.number for i, v in zip(tape.inputs, values, strict=True)}
         for number, node in enumerate(tape.nodes):
             if number in numbers:
@@ -195,12 +236,14 @@ class Builder:
                 numbers[number] = self._add(node.prim, (), node.params, node.aval, None)
             else:
                 numbers[number] = self.apply(node.prim, [numbers[i] for i in node.inputs], node.params, node.where)
+        for guard in tape.guards:
+            self.guard(self.value(numbers[guard.node]), guard.expected, guard.where)
         return [self.value(numbers[o]) for o in tape.outputs]
 
     def finish(self, outputs: Iterable[Value], labels: Iterable[str] = ()) -> Tape:
         """The tape of what `outputs` need (inputs stay), checked."""
         wanted = [o.number for o in outputs]
-        live, stack = set(self.inputs), list(wanted)
+        live, stack = set(self.inputs), [*wanted, *self.guards]
         while stack:
             number = stack.pop()
             if number not in live:
@@ -211,7 +254,8 @@ class Builder:
         nodes = tuple(Node(n.prim, tuple(new[i] for i in n.inputs), n.params, n.aval, n.where)
                       for n in (self.nodes[i] for i in order))
         return Tape(nodes, tuple(new[i] for i in self.inputs), tuple(new[i] for i in wanted),
-                    tuple(self.names), tuple(labels)).check()
+                    tuple(self.names), tuple(labels),
+                    tuple(g._replace(node=new[g.node]) for g in self.guards.values())).check()
 
 
 class Value:

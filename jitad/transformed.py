@@ -16,12 +16,12 @@ import numpy as np
 
 from jitad import cache
 from jitad.cache.identity import Target, code_key, unwrap
-from jitad.cache.signature import Signature, difference
+from jitad.cache.signature import Signature
 from jitad.differentiate import one, pullback
 from jitad.display import Text
-from jitad.entry import Entry, build, scalar_output
-from jitad.errors import ArgumentTypeError, CaptureError, SignatureError, TapeMismatchWarning
-from jitad.request import Arguments, Request, bind, check_places, take_apart
+from jitad.entry import Entry, build, scalar_output, write_out
+from jitad.errors import ArgumentTypeError, CaptureError, MutationError, TapeMismatchWarning
+from jitad.request import Arguments, Request, bind, check_places, differences, take_apart
 from jitad.tape import Value
 from jitad.trace.pytree import leaves_of, unflatten
 from jitad.trace.where import is_library_file, user_line
@@ -37,6 +37,9 @@ class Transformed:
 
     Calling it gives that; `value` and `value_and_grad` ask for more of the same function.
     """
+
+    __name__: str
+    __qualname__: str
 
     def __init__(self, function: Callable[..., Any], request: Request):
         from jitad.compile.runtime import Miss
@@ -63,22 +66,16 @@ class Transformed:
         self._origin: tuple[Any, str] | None = None
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        if kwargs:
-            return self._with_keywords(args, kwargs)
         try:
-            return self._warm(*args)                     # type: ignore[misc]
+            if not kwargs:
+                return self._warm(*args)                 # type: ignore[misc]
+            if self._own_out or "out" not in kwargs:
+                return self._warm(*args, **kwargs)       # type: ignore[misc]
         except self._miss:
             pass
-        return self._slow(args, kwargs)
-
-    def _with_keywords(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if "out" in kwargs and not self._own_out:
             out = kwargs.pop("out")
-            return _write_out(self(*args, **kwargs), out, self._request, self.__name__)
-        try:
-            return self._warm(*args, **kwargs)           # type: ignore[misc]
-        except self._miss:
-            pass
+            return write_out(self(*args, **kwargs), out, self._request, self.__name__)
         return self._slow(args, kwargs)
 
     # --- the family ----------------------------------------------------------------------------
@@ -86,7 +83,7 @@ class Transformed:
         known = self._siblings.get(what)
         if known is None:
             known = Transformed(self._given, Request(what, self._request.argnums))
-            known._origin = (self, what)
+            known._origin = (weakref.ref(self), what)
             known = self._siblings.setdefault(what, known)
         return known
 
@@ -176,12 +173,13 @@ class Transformed:
         return cache.store.get_or_build(owner, key, make, accept=lambda entry: entry.plan.matches(self._target))
 
     def _reasons(self, owner: str, arguments: Arguments) -> list[str]:
-        """How this call differs from those that the function has seen; empty for the first."""
-        known = [entry for (request, _), entry in cache.store.entries(owner) if request == self._request]
-        for entry in known:
-            if entry.signature == arguments.signature:
-                return entry.plan.changes(self._target)
-        return difference(arguments.signature, [e.signature for e in known], arguments.names)
+        """How this call differs from the closest that the function has seen, the latest if several are as close; empty
+        for the first."""
+        entries = [entry for _, entry in cache.store.entries(owner) if entry.request == self._request]
+        entries = [*dict.fromkeys([known.entry for known in self._known if known.entry in entries] + entries)]
+        ways = [entry.plan.changes(self._target) for entry in entries if entry.signature == arguments.signature] or [
+            differences(arguments, self._positional(len(e.structures) - len(e.keywords)), e) for e in entries]
+        return min(ways, key=len, default=[])
 
     def _remember(self, entry: Entry, arguments: Arguments, inputs: list[Any]) -> None:
         """Let the next call of this kind go straight to the kernel."""
@@ -226,6 +224,9 @@ class Transformed:
         """Differentiate on the tape of the recording: with respect to aliases of the arguments, so that
         other uses of the same values are constants."""
         request = self._request
+        if "out" in kwargs and not self._own_out:
+            raise MutationError(f"out= of `{self.__name__}` at {user_line()}, in a function that is recorded, would "
+                                "change an array in place; use what it returns instead")
         args, kwargs = bind(self._signature, args, kwargs, self.__qualname__)
         if request.what == "value":
             return function(*args, **kwargs)
@@ -282,8 +283,10 @@ class Transformed:
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """By name where there is one: the decorator stands between a function and its own name."""
-        if self._origin is not None:
-            return getattr, self._origin
+        home, name = self._origin or (None, "")
+        home = home() if isinstance(home, weakref.ref) else home
+        if home is not None:
+            return getattr, (home, name)
         if self.__module__ != "__main__" and _named(self.__module__, self.__qualname__) is self:
             return self.__qualname__
         return Transformed, (self._given, self._request)
@@ -293,17 +296,19 @@ class Transformed:
 
 
 class _Remembered:
-    """An entry that `home` calls without asking the cache, until the cache drops it."""
+    """An entry that `home` calls without asking the cache, until the cache drops it. Holds `home` weakly: no cycles, so
+    that a function made in a loop goes, with the arrays that it captures, as soon as it is no longer used."""
 
     warm: Callable[..., Any] | None = None
 
     def __init__(self, home: Transformed, signature: Signature, entry: Entry):
-        self.home, self.signature, self.entry = home, signature, entry
+        self.home, self.signature, self.entry = weakref.ref(home), signature, entry
 
     def forget(self) -> None:
         """Called by the cache: the entry is gone."""
-        if self.home._warm is self.warm:
-            self.home._warm = None
+        home = self.home()
+        if home is not None and home._warm is self.warm:
+            home._warm = None
         self.warm = None
 
 
@@ -371,30 +376,6 @@ def _warn(name: str, reasons: list[str]) -> None:
     while frame is not None and is_library_file(frame.f_code.co_filename):
         level, frame = level + 1, frame.f_back           # type: ignore[assignment]
     warnings.warn(f"`{name}` is compiled again: {'; '.join(reasons)}", TapeMismatchWarning, stacklevel=level)
-
-
-def _write_out(result: Any, out: Any, request: Request, name: str) -> Any:
-    """Copy the arrays of `result` into those of `out`, which has the gradient's structure."""
-    gradient = result[1] if request.what == "value_and_grad" else result
-    leaves, tree = leaves_of(gradient)
-    buffers, out_tree = leaves_of(out)
-    if tree != out_tree:
-        raise SignatureError(f"out= of `{name}` has another structure than the result (called at {user_line()})")
-    for buffer, leaf in zip(buffers, leaves, strict=True):
-        if not isinstance(buffer, np.ndarray) or buffer.shape != np.shape(leaf) or buffer.dtype != np.asarray(
-                leaf).dtype or not buffer.flags.writeable:
-            raise SignatureError(
-                f"out= of `{name}` must be a writeable array of shape {np.shape(leaf)} and dtype "
-                f"{np.asarray(leaf).dtype}, not {_shown(buffer)} (called at {user_line()})")
-    for buffer, leaf in zip(buffers, leaves, strict=True):
-        buffer[...] = leaf
-    return (result[0], out) if request.what == "value_and_grad" else out
-
-
-def _shown(buffer: Any) -> str:
-    if isinstance(buffer, np.ndarray):
-        return f"a {'' if buffer.flags.writeable else 'read-only '}{buffer.dtype} array of shape {buffer.shape}"
-    return f"a {type(buffer).__name__}"
 
 
 def owner_of(f: Any) -> str:

@@ -6,11 +6,14 @@ shapes of arrays are checked by the kernel itself.
 """
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Sequence
 from keyword import iskeyword
 from types import FunctionType
 from typing import Any
+
+import optree
 
 from jitad.cache.captures import PREFIX
 from jitad.cache.guards import is_atom
@@ -18,7 +21,7 @@ from jitad.cache.identity import Target
 from jitad.compile.runtime import Miss
 from jitad.entry import Entry
 from jitad.trace.leaves import is_dynamic
-from jitad.trace.pytree import TreeDef, leaves_of
+from jitad.trace.pytree import TreeDef, count_leaves, leaves_of
 
 BY_VALUE = (str, bytes)
 
@@ -39,12 +42,7 @@ def warm_function(entry: Entry, kernel: Any, target: Target, counters: Any, leav
                              f"{PREFIX}counters": counters, f"{PREFIX}error": Exception,
                              f"{PREFIX}finish": entry.result.build}
     heads = [name if named and name else f"{PREFIX}p{i}" for i, name in enumerate(names)]
-    given, lines = [*heads, *entry.keywords], []
-    if not all(s.spec.is_leaf() and not s.inner for s in entry.structures):
-        bound[f"{PREFIX}flatten"] = _flattener(entry.structures)
-        call = f"{PREFIX}flatten({', '.join(given)})"
-        given = [f"{PREFIX}a{i}" for i in range(len(leaves))]
-        lines = [f"[{', '.join(given)}] = {call}"]
+    given, lines = _take_apart([*heads, *entry.keywords], entry.structures, bound)
     for name, leaf in zip(given, leaves, strict=True):
         check = _check(name, leaf, bound)
         if check is None:
@@ -53,9 +51,10 @@ def warm_function(entry: Entry, kernel: Any, target: Target, counters: Any, leav
     inputs = [n for n, d in zip(given, entry.dynamic, strict=True) if d]
     call = f"{PREFIX}kernel({', '.join([*inputs, *source.inputs])})"
     if source.lines:
-        lines += ["try:", *(f"    {line}" for line in source.lines), f"except {PREFIX}error:", f"    raise {PREFIX}miss"]
-    lines += [f"{PREFIX}counters.hits += 1",
-              f"return {call}" if entry.result.plain else f"return {PREFIX}finish({call})"]
+        lines += ["try:", *(f"    {line}" for line in source.lines)]
+        lines += [f"except {PREFIX}error:", f"    raise {PREFIX}miss"]
+    lines += [f"{PREFIX}result = {call}", f"{PREFIX}counters.hits += 1",
+              f"return {PREFIX}result" if entry.result.plain else f"return {PREFIX}finish({PREFIX}result)"]
     head = ", ".join([*heads, *(["*", *entry.keywords] if entry.keywords else ())])
     return _function(head, lines, bound, source.namespace)
 
@@ -77,14 +76,67 @@ def _check(name: str, leaf: Any, bound: dict[str, Any]) -> str | None:
     return f"{name} is not {key}" if is_atom(leaf) else None
 
 
-def _flattener(structures: tuple[TreeDef, ...]) -> Callable[..., list[Any]]:
-    def flatten(*args: Any) -> list[Any]:
-        leaves: list[Any] = []
-        for value, known in zip(args, structures, strict=True):
-            below, structure = leaves_of(value)
-            if structure != known:
-                raise Miss
-            leaves += below
+def _take_apart(names: Sequence[str], structures: Sequence[TreeDef],
+                bound: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """The variables of the leaves of the arguments, and the statements that put them there."""
+    lines: list[str] = []
+    leaves = [leaf for name, tree in zip(names, structures, strict=True) for leaf in _leaves(name, tree, bound, lines)]
+    if lines:
+        lines = ["try:", *(f"    {line}" for line in lines), f"except {PREFIX}error:", f"    raise {PREFIX}miss"]
+    return leaves, lines
+
+
+def _leaves(name: str, tree: TreeDef, bound: dict[str, Any], lines: list[str]) -> list[str]:
+    """The variables of the leaves of the argument or part `name`; writes the statements that take it apart."""
+    inner = {number: rest for number, *rest in tree.inner}
+    numbers = itertools.count()
+
+    def bind(value: Any) -> str:
+        bound[f"{PREFIX}s{len(bound)}"] = value
+        return f"{PREFIX}s{len(bound) - 1}"
+
+    def variables(count: int) -> list[str]:
+        return [f"{PREFIX}u{len(lines)}_{i}" for i in range(count)]
+
+    def visit(name: str, spec: Any) -> list[str]:
+        if spec.is_leaf():
+            number = next(numbers)
+            if number not in inner:
+                return [name]
+            cls, fields, below = inner[number]
+            lines.append(f"if {name}.__class__ is not {bind(cls)}: raise {PREFIX}miss")
+            (parts,) = variables(1)
+            lines.append(f"{parts} = ({''.join(f'{name}.{field}, ' for field in fields)})")
+            return _leaves(parts, below, bound, lines)
+        cls = spec.type
+        lines.append(f"if {name}.__class__ is not {bind(cls)}: raise {PREFIX}miss")
+        parts = variables(spec.num_children)
+        if cls is dict:
+            lines.append(f"if {bind(len)}({name}) != {spec.num_children}: raise {PREFIX}miss")
+            keys = [repr(k) if type(k) in (int, str) else bind(k) for k in spec.entries()]
+            lines.extend(f"{part} = {name}[{key}]" for part, key in zip(parts, keys, strict=True))
+        else:
+            lines.append(f"[{', '.join(parts)}] = {name}")
+        return [leaf for part, child in zip(parts, spec.children(), strict=True) for leaf in visit(part, child)]
+    if _plain(tree.spec):
+        return visit(name, tree.spec)
+    parts = variables(count_leaves(tree))
+    lines.append(f"[{', '.join(parts)}] = {bind(_flattener(tree))}({name})")
+    return parts
+
+
+def _plain(spec: Any) -> bool:
+    """Whether a tree is made of dicts, tuples, lists and named tuples alone."""
+    cls = spec.type
+    return spec.is_leaf() or (cls in (dict, tuple, list) or optree.is_namedtuple_class(cls)) and all(
+        map(_plain, spec.children()))
+
+
+def _flattener(tree: TreeDef) -> Callable[[Any], list[Any]]:
+    def flatten(value: Any) -> list[Any]:
+        leaves, found = leaves_of(value)
+        if found != tree:
+            raise Miss
         return leaves
     return flatten
 

@@ -189,9 +189,9 @@ class _Emitter:
 
     def _combine(self, s: Combine) -> None:
         slot = self.accumulators[s.name]
-        self.builder.store(self._combined(s.op, self.builder.load(slot), self.value(s.expr)), slot)
+        self.builder.store(self._combined(s.op, self.builder.load(slot), self.value(s.expr), s.expr.dtype), slot)
 
-    def _combined(self, op: str, total: Any, term: Any) -> Any:
+    def _combined(self, op: str, total: Any, term: Any, dtype: str) -> Any:
         if op in ("add", "add_in_order"):
             if isinstance(total.type, ir.IntType):
                 return self.builder.add(total, term)
@@ -201,7 +201,8 @@ class _Emitter:
         if op == "or":
             return self.builder.or_(total, term)
         if isinstance(total.type, ir.IntType):
-            return self.builder.select(self.builder.icmp_signed(">" if op == "max" else "<", total, term), total, term)
+            compare = self.builder.icmp_unsigned if dtype[0] == "u" else self.builder.icmp_signed
+            return self.builder.select(compare(">" if op == "max" else "<", total, term), total, term)
         kind = total.type
         extremum = self.function.module.declare_intrinsic(
             "llvm.maximum" if op == "max" else "llvm.minimum", [kind], ir.FunctionType(kind, [kind, kind]))
@@ -217,7 +218,7 @@ class _Emitter:
         address = self._address(s.buffer, [self.value(i) for i in s.index])
         old = self._from_memory(self.builder.load(address), dtype)
         op = "add_in_order" if s.op == "add" else s.op
-        self.builder.store(self._to_memory(self._combined(op, old, term), dtype), address)
+        self.builder.store(self._to_memory(self._combined(op, old, term, dtype), dtype), address)
 
     def _fill(self, s: Fill) -> None:
         b = self.buffers[s.buffer]

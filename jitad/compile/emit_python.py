@@ -31,8 +31,9 @@ INFIX = {"add": ("+", 5), "sub": ("-", 5), "mul": ("*", 6), "div": ("/", 6), "fl
 NUMPY_TYPES = {"f8": "np.float64", "f4": "np.float32", "i8": "np.int64", "b1": "np.bool_", "i4": "np.int32",
                "i2": "np.int16", "i1": "np.int8", "u1": "np.uint8", "u2": "np.uint16", "u4": "np.uint32"}
 BUILTINS = frozenset({"abs", "min"})
-COMBINE = {"add": "{0} = accumulate({0}, {1})", "add_in_order": "{0} = {0} + {1}", "max": "{0} = maximum({0}, {1})",
-           "min": "{0} = minimum({0}, {1})", "and": "{0} = {0} & {1}", "or": "{0} = {0} | {1}"}
+NARROW = frozenset({"f4", "i4", "i2", "i1", "u1", "u2", "u4"})
+COMBINE = {"add": "accumulate({0}, {1})", "add_in_order": "{0} + {1}", "max": "maximum({0}, {1})",
+           "min": "minimum({0}, {1})", "and": "{0} & {1}", "or": "{0} | {1}"}
 
 
 def emit_python(program: Program, name: str = "sweep") -> str:
@@ -94,12 +95,12 @@ class _Printer:
         if isinstance(s, Accumulator):
             return [f"{s.name} = {self.expr(s.first)}"]
         if isinstance(s, Combine):
-            return [self._combine(s.name, s.op, s.expr)]
+            return [self._combine(s.name, s.op, s.expr, s.expr.dtype in NARROW)]
         if isinstance(s, Store):
             return [f"{s.buffer}[{self._index(s.index)}] = {self.expr(s.expr)}"]
         if isinstance(s, Update):
             place = f"{s.buffer}[{self._index(s.index)}]"
-            return [f"{place} += {self.expr(s.expr)}" if s.op == "add" else self._combine(place, s.op, s.expr)]
+            return [f"{place} += {self.expr(s.expr)}" if s.op == "add" else self._combine(place, s.op, s.expr, False)]
         if isinstance(s, Fill):
             return [f"{s.buffer}[:] = {self._literal(s.number)}"]
         if isinstance(s, Loop):
@@ -122,11 +123,13 @@ class _Printer:
                         for r in self.program.results)
         return f"{status}{zeros}" if zeros else f"({status},)"
 
-    def _combine(self, place: str, op: str, expr: Expr) -> str:
+    def _combine(self, place: str, op: str, expr: Expr, wraps: bool) -> str:
+        """`wraps`: the variable keeps a dtype that compiled arithmetic would widen."""
         template = COMBINE[op]
         if "(" in template:
-            self.used.add(template.split(" = ")[1].split("(")[0])
-        return template.format(place, self.expr(expr, 4 if op in ("and", "or") else 6))
+            self.used.add(template.split("(")[0])
+        text = template.format(place, self.expr(expr, 4 if op in ("and", "or") else 6))
+        return f"{place} = {NUMPY_TYPES[expr.dtype]}({text})" if wraps else f"{place} = {text}"
 
     def _bound(self, bound: Expr | int) -> str:
         return str(bound) if isinstance(bound, int) else self.expr(bound)
@@ -150,7 +153,7 @@ class _Printer:
             return e.args[0]
         if e.op == "load":
             return f"{e.args[0]}[{self._index(e.args[1:])}]"
-        if e.op in INFIX:
+        if e.op in INFIX and not (e.op == "div" and e.dtype[0] in "iu"):
             symbol, rank = INFIX[e.op]
             text = f"{self.expr(e.args[0], rank)} {symbol} {self.expr(e.args[1], rank + 1)}"
             return f"({text})" if rank < above or (rank == 0 and above == 0) else text
@@ -159,7 +162,7 @@ class _Printer:
             return f"({text})" if above > 5 else text
         if e.op == "cast":
             return f"{NUMPY_TYPES[e.dtype]}({self.expr(e.args[0])})"
-        name = {"not": "logical_not", "and": "logical_and"}.get(e.op, e.op)
+        name = {"not": "logical_not", "div": "quotient"}.get(e.op, e.op)
         if name not in BUILTINS:
             self.used.add(name)
         return f"{name}({', '.join(self.expr(a) for a in e.args)})"

@@ -100,6 +100,7 @@ def _forced(tape: Tape) -> set[int]:
         if depth[number] > DEEP and kind == "elementwise":
             forced.add(number)
     forced.update(sums(tape))
+    forced.update(g.node for g in tape.guards)
     return {n for n in forced if tape.nodes[n].prim.kind not in ("input", "const")}
 
 

@@ -84,7 +84,7 @@ def unflattened(flat: Index, shape: tuple[int, ...]) -> Indices:
     for d in range(len(shape)):
         stride = 1
         for n in shape[d + 1:]:
-            stride *= n
+            stride *= max(n, 1)              # an empty array has no element to ask for
         if d == len(shape) - 1:
             result.append(rest)
             break

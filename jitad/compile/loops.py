@@ -154,5 +154,6 @@ class Program:
     workspace: dict[str, int]
 
 
-STATUS_OK, STATUS_INDEX, STATUS_LINALG, STATUS_RANGE = 0, 1, 2, 3
-"""Fine; an index out of bounds; a factorization that failed; a divisor whose reciprocal overflows."""
+STATUS_OK, STATUS_INDEX, STATUS_LINALG, STATUS_RANGE, STATUS_GUARD = 0, 1, 2, 3, 4
+"""Fine; an index out of bounds; a factorization that failed; a divisor whose reciprocal overflows; another path
+through the user's code."""

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from jitad.compile.fuse import Group, Plan
 from jitad.compile.index import Affine, Indices, as_expr, flattened, weighted
 from jitad.compile.loops import (
+    STATUS_GUARD,
     STATUS_INDEX,
     Buffer,
     Call,
@@ -27,10 +29,10 @@ from jitad.compile.loops import (
 from jitad.compile.nest import Nest
 from jitad.compile.pull import Pull
 from jitad.compile.roots import Root
-from jitad.compile.scalar import Expr, const, load, var
+from jitad.compile.scalar import Expr, call, const, load, var
 from jitad.tape import Tape
 
-IDENTITY = {"add": 0.0, "max": -math.inf, "min": math.inf, "and": True, "or": False}
+IDENTITY = {"add": 0.0, "add_in_order": 0.0, "max": -math.inf, "min": math.inf, "and": True, "or": False}
 VARIABLES = "ijklmnpq"
 BLOCK_BYTES = 16384
 BLOCK_ROWS = 512
@@ -58,6 +60,7 @@ class _Lowering:
         self.layouts = dict(zip(self.tape.inputs, layouts, strict=True))
         self.numbers = {i for i, layout in self.layouts.items() if layout == "number"}
         self.constants: dict[int, Buffer] = {}
+        self.guards = {g.node: g for g in self.tape.guards}
         self.places: dict[int, Place] = {}
         self.body: list[Statement] = []
         self.group = 0
@@ -72,6 +75,8 @@ class _Lowering:
 
     # --- the whole ---------------------------------------------------------------------------
     def run(self) -> Program:
+        for number in self.tape.inputs:
+            self.body += self._guarded(number)
         for self.group, group in enumerate(self.plan.groups):
             if group.kind == "scalar":
                 self._scalar_group(group)
@@ -172,9 +177,18 @@ class _Lowering:
         made = root.target(Pull(self.tape, set(), self.read), root.at({root.axis: "a"}))
         if root.kind not in ("map", "reduce") or not (isinstance(made[0], Affine) and made[0].is_variable("a")):
             return False
-        readers = [(r, at) for rs in self.plan.roots.values() for r in rs for n, at in r.reads if n == number]
         return all(r.group == root.group and r.axis is not None and at and isinstance(at[0], Affine)
-                   and at[0].is_variable(f"d{r.axis}") for r, at in readers)
+                   and at[0].is_variable(f"d{r.axis}") for r, at in self.readers.get(number, ()))
+
+    @cached_property
+    def readers(self) -> dict[Any, list[tuple[Root, Indices]]]:
+        """For each thing that exists the roots that read it, and at which indices."""
+        found: dict[Any, list[tuple[Root, Indices]]] = {}
+        for roots in self.plan.roots.values():
+            for root in roots:
+                for number, at in root.reads:
+                    found.setdefault(number, []).append((root, at))
+        return found
 
     def target(self, number: int, at: Indices) -> tuple[str, tuple[Expr, ...]]:
         """Buffer and index of the element of node `number` to write."""
@@ -211,6 +225,7 @@ class _Lowering:
                 self.body.append(Return(value, STATUS_INDEX))
             elif self.tape.nodes[root.node].aval.ndim == 0:           # type: ignore[index]
                 self.body.append(Let(self.names[root.node], value))   # type: ignore[index]
+                self.body += self._guarded(root.node)                 # type: ignore[arg-type]
                 pull.memo[root.node, ()] = var(self.names[root.node], value.dtype)   # type: ignore[index]
             elif root.kind == "update" and root.op != "store":
                 self.fill(root.node, root.op)                         # type: ignore[arg-type]
@@ -229,6 +244,17 @@ class _Lowering:
             if node.aval.ndim == 0:
                 element = load(result, (const(0, "i8"),), tag(node.aval.dtype))
                 self.body.append(Let(self.names[root.node], element))  # type: ignore[index]
+                self.body += self._guarded(root.node)                 # type: ignore[arg-type]
+
+    def _guarded(self, number: int) -> list[Statement]:
+        """Stop where a value on which the user's code branched is not what it was."""
+        guard = self.guards.get(number)
+        if guard is None:
+            return []
+        value = self.read(number, ())
+        right = value if guard.expected is True else call("not", value) if guard.expected is False else value.eq(
+            guard.expected)
+        return [Return(right, STATUS_GUARD)]
 
     def _operand(self, number: int) -> str:
         kind = self.tape.nodes[number].prim.kind
@@ -280,7 +306,8 @@ class _Lowering:
             return [Return(value, STATUS_INDEX)]
         number: int = root.node                                       # type: ignore[assignment]
         if self.tape.nodes[number].aval.ndim == 0:
-            return [] if value.args[0] == self.names[number] else [Let(self.names[number], value)]
+            named = [] if value.args[0] == self.names[number] else [Let(self.names[number], value)]
+            return [*named, *self._guarded(number)]
         name, index = self.target(number, root.target(pull, at))
         if len(self.plan.roots[number]) > 1 or root.kind == "update":
             self.fill(number, root.op)

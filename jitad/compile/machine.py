@@ -47,6 +47,12 @@ def logical_not(a: Any) -> Any:
     return not a
 
 
+def quotient(a: Any, b: Any) -> Any:
+    """The quotient of integers, rounded towards zero."""
+    rounded_down = a // b
+    return rounded_down + 1 if rounded_down * b != a and (a < 0) != (b < 0) else rounded_down
+
+
 def __getattr__(name: str) -> Callable[..., Any]:
     """Math functions by the name of their scalar operation."""
     function = MATH.get(name) or OPERATIONS.get(name)

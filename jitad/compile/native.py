@@ -10,15 +10,17 @@ from typing import Any
 
 from llvmlite import binding, ir
 
-VECTOR_WIDTH = 512             # bits to prefer where the processor has them (LLVM alone would take 256); 0: LLVM's choice
+VECTOR_WIDTH = 512             # bits to prefer where the processor has them (LLVM alone takes 256); 0: LLVM's choice
 
 
 @dataclass(frozen=True)
 class Native:
-    """Compiled code; it lives as long as this handle. `seconds`: parsing, optimising, generating code."""
+    """Compiled code; it lives as long as this handle. `seconds`: parsing, optimising, generating code.
+    `code` is the object file, which `load_code` takes in another process."""
 
     engine: Any
     seconds: tuple[float, float, float]
+    code: bytes = b""
 
     def address(self, name: str) -> int:
         found = self.engine.get_function_address(name)
@@ -68,9 +70,23 @@ def compile_module(source: str | ir.Module, level: int = 3, vector_width: int = 
     optimise(module, machine, level)
     optimised = time.perf_counter()
     engine = binding.create_mcjit_compiler(module, machine)
+    found: list[bytes] = []
+    engine.set_object_cache(lambda _, code: found.append(code))
     engine.finalize_object()
     done = time.perf_counter()
-    return Native(engine, (parsed - start, optimised - parsed, done - optimised))
+    return Native(engine, (parsed - start, optimised - parsed, done - optimised), found[0])
+
+
+def load_code(code: bytes) -> Native:
+    """The object file of a `Native`, linked into this process, which must have the same processor."""
+    start = time.perf_counter()
+    machine = target_machine()
+    module = binding.parse_assembly("")
+    module.triple, module.data_layout = machine.triple, str(machine.target_data)
+    engine = binding.create_mcjit_compiler(module, machine)
+    engine.add_object_file(binding.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return Native(engine, (0.0, 0.0, time.perf_counter() - start), code)
 
 
 def preferring(text: str, bits: int) -> str:

@@ -33,10 +33,12 @@ class Nest:
         self.levels: list[list[Statement]] = [[] for _ in range(len(self.extents) + 1)]
         self.closing: list[list[Statement]] = [[] for _ in range(len(self.extents) + 1)]
         self.depth = {VARIABLES[p]: p + 1 for p in range(len(self.extents))}
-        self.depth["block"] = 1
-        self.uses: dict[int, int] = {}
-        self.placed: dict[int, Expr] = {}
-        self.level_of: dict[int, int] = {}
+        self.depth["block"] = 1 if self.axis is not None else 0
+        self.uses: dict[Expr, int] = {}
+        self.placed: dict[Expr, Expr] = {}
+        self.level_of: dict[Expr, int] = {}
+        self.targets: dict[Root, Indices] = {}
+        self.labels: set[str] = set()
         self.prologue: list[Statement] = []
         self.started: set[int] = set()
         self.pull = Pull(lowering.tape, lowering.plan.materialised, lowering.read)
@@ -49,12 +51,14 @@ class Nest:
             value = root.value(self.pull, at)
             if root.kind == "map":
                 self.pull.memo[root.node, at] = value               # type: ignore[index]
+            self.targets[root] = root.target(self.pull, at)
             work.append((root, value, at))
         before += self._guards()
         for root, value, at in work:
             self._count(value)
-            for e in self._indices(root, at):
-                self._count(e)
+            for e in self.targets[root]:
+                if isinstance(e, Expr):
+                    self._count(e)
         for root, value, at in work:
             self._root(root, value, at, before, after)
         before += self.levels[0]
@@ -64,9 +68,6 @@ class Nest:
         """Stop where the reciprocal of a divisor overflows although the divisor is not zero."""
         return [Return(inverse.ne(inverse) | (abs(inverse) < math.inf) | divisor.eq(0.0), STATUS_RANGE)
                 for divisor, inverse in self.pull.inverses.values()]
-
-    def _indices(self, root: Root, at: Indices) -> list[Expr]:
-        return [i for i in root.target(self.pull, at) if isinstance(i, Expr)]
 
     def _loops(self, place: int) -> list[Statement]:
         if place == len(self.extents):
@@ -81,15 +82,16 @@ class Nest:
         innermost = len(self.extents)
         if root.kind == "map":
             if self._is_read(root):
-                self._store(root, self._place(value, innermost), at, innermost, update=False)
+                self._store(root, self._place(value, innermost), innermost, update=False)
             return
         if root.kind == "running":
-            name = self._accumulator(root, "add", innermost - 1, before)
-            self.levels[innermost].append(Combine(name.args[0], "add_in_order", self._place(value, innermost)))
-            self._store(root, name, at, innermost, update=False)
+            op = "add_in_order" if value.dtype != "b1" else "or"
+            name = self._accumulator(root, op, innermost - 1, before)
+            self.levels[innermost].append(Combine(name.args[0], op, self._place(value, innermost)))
+            self._store(root, name, innermost, update=False)
             return
         if root.kind == "update":
-            self._store(root, self._place(value, innermost), at, innermost, update=root.op != "store")
+            self._store(root, self._place(value, innermost), innermost, update=root.op != "store")
             return
         self._reduction(root, value, at, before, after)
 
@@ -103,7 +105,7 @@ class Nest:
             cut -= 1
         value = self._place(value, innermost)
         if cut == innermost:
-            self._store(root, value, at, innermost, update=True)
+            self._store(root, value, innermost, update=True)
             return
         name = self._accumulator(root, root.op, cut, before)
         self.levels[innermost].append(Combine(name.args[0], root.op, value))
@@ -113,12 +115,12 @@ class Nest:
         partial = any(p not in kept for p in range(cut)) or (
             self.blocked and self.axis is not None and self.axis >= cut)
         several = len(self.lowering.plan.roots[root.node]) > 1
-        self._store(root, name, at, cut, update=partial or several, closing=True)
+        self._store(root, name, cut, update=partial or several, closing=True)
 
     def _kept(self, root: Root) -> set[int]:
         """The loops on which the root's target depends."""
         names: set[str] = set()
-        for index in root.target(self.pull, root.at({d: VARIABLES[p] for p, d in enumerate(root.order)})):
+        for index in self.targets[root]:
             names |= index.variables if not isinstance(index, Expr) else set(VARIABLES)
         return {p for p in range(len(self.extents)) if VARIABLES[p] in names}
 
@@ -129,16 +131,19 @@ class Nest:
             label = f"within_{node}"
         else:
             label = self.lowering.names[node] if not self.lowering.tape.nodes[node].aval.ndim else f"part_{node}"
+        if label in self.labels:                                    # another part of the same sum
+            label = f"{label}_{self.lowering.fresh()}"
+        self.labels.add(label)
         first = const(True, "b1") if root.kind == "check" else self.lowering.identity(node, op)
         statement = Accumulator(label, first)
         (before if level == 0 else self.levels[level]).append(statement)
         return var(label, dtype)
 
-    def _store(self, root: Root, value: Expr, at: Indices, level: int, update: bool, closing: bool = False) -> None:
+    def _store(self, root: Root, value: Expr, level: int, update: bool, closing: bool = False) -> None:
         number: int = root.node                                     # type: ignore[assignment]
         if update:
             self._start(number, root.op)
-        target = tuple(self._place(i, level) if isinstance(i, Expr) else i for i in root.target(self.pull, at))
+        target = tuple(self._place(i, level) if isinstance(i, Expr) else i for i in self.targets[root])
         name, index = self.lowering.target(number, target)
         where = self.closing if closing else self.levels
         where[level].append(Update(name, index, root.op, value) if update else Store(name, index, value))
@@ -156,14 +161,9 @@ class Nest:
     def _is_read(self, root: Root) -> bool:
         """Whether anything loads the value that this phase computes."""
         lowering, number = self.lowering, root.node
-        if number in lowering.tape.outputs:
-            return True
-        for roots in lowering.plan.roots.values():
-            for other in roots:
-                here = other.group == root.group and other.phase == root.phase
-                if not here and any(n == number for n, _ in other.reads):
-                    return True
-        return False
+        here = (root.group, root.phase)
+        return number in lowering.tape.outputs or any(
+            (r.group, r.phase) != here for r, _ in lowering.readers.get(number, ()))
 
     # --- expressions -------------------------------------------------------------------------
     def _count(self, expr: Expr) -> None:
@@ -171,38 +171,51 @@ class Nest:
         stack = [expr]
         while stack:
             e = stack.pop()
-            self.uses[id(e)] = self.uses.get(id(e), 0) + 1
-            if self.uses[id(e)] == 1:
+            self.uses[e] = self.uses.get(e, 0) + 1
+            if self.uses[e] == 1:
                 stack.extend(a for a in e.args if isinstance(a, Expr))
 
-    def _level(self, e: Expr) -> int:
-        known = self.level_of.get(id(e))
-        if known is None:
-            if e.op == "var":
-                known = self.depth.get(e.args[0], 0)
-                if e.args[0] == "block" and self.axis is not None:
-                    known = 1
-            else:
-                known = max((self._level(a) for a in e.args if isinstance(a, Expr)), default=0)
-            self.level_of[id(e)] = known
-        return known
+    def _level_of(self, top: Expr) -> int:
+        """The innermost loop whose variable `top` needs; without recursion, as chains may be long."""
+        stack = [top]
+        while stack:
+            e = stack[-1]
+            missing = [] if e in self.level_of else [
+                a for a in e.args if isinstance(a, Expr) and a not in self.level_of]
+            if missing:
+                stack += missing
+                continue
+            stack.pop()
+            if e not in self.level_of:
+                self.level_of[e] = self.depth.get(e.args[0], 0) if e.op == "var" else max(
+                    (self.level_of[a] for a in e.args if isinstance(a, Expr)), default=0)
+        return self.level_of[top]
 
     def _place(self, expr: Expr, level: int) -> Expr:
         """`expr` as it is to be written at `level`: names for what is shared or belongs further out."""
-        if expr.op in LEAVES:
-            return expr
-        known = self.placed.get(id(expr))
-        if known is not None:
-            return known
-        own = self._level(expr)
-        args = tuple(self._place(a, own) if isinstance(a, Expr) else a for a in expr.args)
-        placed: Any = Expr(expr.op, args, expr.dtype)
-        trivial = expr.op == "load" and own == 0 and self.uses.get(id(expr), 0) <= 1
-        if self.uses.get(id(expr), 0) > 1 or (own < level and not trivial):
+        stack = [(expr, level)]
+        while stack:
+            e, at = stack[-1]
+            own = self._level_of(e)
+            missing = [] if e.op in LEAVES or e in self.placed else [
+                a for a in e.args if isinstance(a, Expr) and a.op not in LEAVES and a not in self.placed]
+            if missing:
+                stack += [(a, own) for a in reversed(missing)]
+                continue
+            stack.pop()
+            if e.op not in LEAVES and e not in self.placed:
+                self.placed[e] = self._written(e, own, at)
+        return self.placed.get(expr, expr)
+
+    def _written(self, expr: Expr, own: int, level: int) -> Expr:
+        """`expr` of placed operands, as a name if need be."""
+        placed: Any = Expr(expr.op, tuple(self.placed.get(a, a) if isinstance(a, Expr) else a for a in expr.args),
+                           expr.dtype)
+        uses = self.uses.get(expr, 0)
+        if uses > 1 or (own < level and not (expr.op == "load" and own == 0)):
             name = f"{'t' if own else 'c'}{self.lowering.fresh()}"
             self.levels[own].append(Let(name, placed))
             placed = var(name, expr.dtype)
-        self.placed[id(expr)] = placed
         return placed
 
 

@@ -32,6 +32,8 @@ def prepare(tape: Tape, layouts: tuple[str, ...]) -> Tape:
         value = values[o]
         fresh = value.node.prim.kind not in ("input", "const") and value.number not in [v.number for v in outputs]
         outputs.append(value if fresh else _copied(value, place))
+    for guard in tape.guards:
+        builder.guard(values[guard.node], guard.expected, guard.where)
     return builder.finish(outputs, tape.labels)
 
 

@@ -18,6 +18,17 @@ Read = Callable[[int, Indices], Expr]
 NARROW = frozenset({"i1", "i2", "i4", "u1", "u2", "u4"})
 
 
+def converted(x: Expr, dtype: str) -> Expr:
+    """NumPy's conversion. Floats that no integer holds give what the machine gives, the lowest one."""
+    if dtype == "b1" and x.dtype != "b1":
+        return x.ne(0)
+    if x.dtype[0] == "f" and dtype[0] in "iu":
+        whole = 63 if dtype in ("i8", "u4") else 31
+        fits = abs(x) < 2.0**whole
+        return cast(select(fits, Expr("cast", (x,), "i8"), -2**whole), dtype)
+    return cast(x, dtype)
+
+
 class Pull:
     """Expressions for one set of loops: the same element of a node is the same `Expr`."""
 
@@ -65,10 +76,8 @@ class Pull:
         dtype = tag(node.aval.dtype)
         operands = [self.element(i, at) for i in node.inputs]
         if node.prim.name == "cast":
-            x = operands[0]
-            return x.ne(0) if dtype == "b1" and x.dtype != "b1" else cast(x, dtype)
-        if dtype in NARROW:
-            operands = [x if x.dtype == "b1" else cast(x, "i8") for x in operands]
+            return converted(operands[0], dtype)
+        operands = [cast(x, "i8") if x.dtype in NARROW else x for x in operands]
         if node.prim.name == "div" and node.aval.ndim and dtype == "f8":
             inverse = self._inverse(node.inputs[1])
             if inverse is not None:

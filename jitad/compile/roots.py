@@ -12,10 +12,11 @@ from typing import Any
 
 from jitad.compile.index import Affine, Indices, through, variable, weighted
 from jitad.compile.pull import Pull
-from jitad.compile.scalar import Expr
+from jitad.compile.scalar import Expr, cast
 from jitad.primitives.reduce import parse
 from jitad.tape import Node, Tape
 
+BOOLEAN_OPS = {"add": "or", "max": "or", "min": "and"}
 OPS = {"reduce_sum": "add", "contract": "add", "reduce_max": "max", "reduce_min": "min", "reduce_any": "or",
        "reduce_all": "and"}
 ACCUMULATES = frozenset({"reduce", "contract", "spread", "scatter"})
@@ -119,7 +120,7 @@ def _check_root(check: Check, tape: Tape) -> Root:
     _, index, length = check
 
     def value(pull: Pull, at: Indices) -> Expr:
-        e = pull.element(index, at)
+        e = cast(pull.element(index, at), "i8")
         return (e >= -length) & (e < length)
     return Root(check, "and", tape.nodes[index].aval.shape, value, lambda pull, at: (), kind="check")
 
@@ -167,6 +168,14 @@ def sums(tape: Tape) -> dict[int, list[int]]:
 
 def roots_of(tape: Tape, number: int, leaves: list[int] | None) -> list[Root]:
     """The roots that make node `number`; `leaves` if it is one of `sums`."""
+    roots = _roots_of(tape, number, leaves)
+    if tape.nodes[number].aval.dtype == bool:
+        for root in roots:
+            root.op = BOOLEAN_OPS.get(root.op, root.op)
+    return roots
+
+
+def _roots_of(tape: Tape, number: int, leaves: list[int] | None) -> list[Root]:
     node = tape.nodes[number]
     kind = node.prim.kind
     if leaves is not None:

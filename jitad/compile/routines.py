@@ -26,7 +26,7 @@ ROUTINES: dict[str, Callable[..., None]] = {
     "cholesky": cholesky, "solve_triangular": solve_triangular, "gemm": gemm, "solve": solve, "inv": inv, "det": det,
     "slogdet_sign": slogdet_sign, "slogdet_log": slogdet_log,
     "cofactor": cofactor, "cofactor_tangent": cofactor_tangent}
-EXTERNAL = {"cython_blas": ("gemm", "trsm", "trsv"), "cython_lapack": ("potrf", "getrf", "getrs", "gesdd")}
+EXTERNAL = {"cython_blas": ("gemm", "trsm", "trsv"), "cython_lapack": ("potrf", "getrf", "gesdd")}
 
 
 def build_routine(emitter: Any, name: str, pointers: list[Any], numbers: tuple[int, ...]) -> Any:

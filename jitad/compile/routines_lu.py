@@ -64,34 +64,47 @@ class Factors:
         code.loop(following, n, update)
 
     def solve(self, x: Any, k: int) -> None:
-        """Replace the `k` columns of length n at `x` by the solutions."""
+        """Replace the row-major right-hand sides at `x`, `k` columns, by the solutions.
+
+        Two triangular solves rather than LAPACK's getrs, which OpenBLAS runs in threads at any size."""
         code, n = self.code, self.n
+
+        def each(i: Index) -> None:
+            first, second = code.mul(i, k), code.mul(self._pivot(i), k)
+            code.loop(0, k, lambda c: _swap(code, x, code.add(first, c), code.add(second, c)))
+        code.loop(0, n, each)
         if self.own:
-            code.loop(0, k, lambda c: self._solve_column(code.at(x, code.mul(c, n))))
+            self._substitute(x, k)
+        elif k == 1:
+            code.lapack("trsv", "L", "N", "U", n, self.lu, n, x, 1)
+            code.lapack("trsv", "U", "N", "N", n, self.lu, n, x, 1)
         else:
-            code.lapack("getrs", "N", n, k, self.lu, n, self.pivots, x, n, code.info)
+            code.lapack("trsm", "R", "L", "T", "U", k, n, 1.0, self.lu, n, x, k)
+            code.lapack("trsm", "R", "U", "T", "N", k, n, 1.0, self.lu, n, x, k)
 
-    def invert(self, columns: Any) -> None:
-        """Write the columns of the inverse."""
-        code, n = self.code, self.n
-        code.fill(columns, n * n, 0.0)
-        code.loop(0, n, lambda j: code.store(code.number(1.0), columns, code.mul(j, n + 1)))
-        self.solve(columns, n)
-
-    def _solve_column(self, x: Any) -> None:
+    def _substitute(self, x: Any, k: int) -> None:
         code, n, lu = self.code, self.n, self.lu
-        code.loop(0, n, lambda i: _swap(code, x, i, self._pivot(i)))
 
-        def take(target: Index, source: Index) -> None:
-            value = code.minus(code.load(x, target), code.load(lu, self._at(target, source)), code.load(x, source))
-            code.store(value, x, target)
+        def take(i: Index, j: Index) -> None:
+            factor, mine, row = code.load(lu, self._at(i, j)), code.mul(i, k), code.mul(j, k)
+            code.loop(0, k, lambda c: code.store(code.minus(
+                code.load(x, code.add(mine, c)), factor, code.load(x, code.add(row, c))), x, code.add(mine, c)))
 
         def back(step: Index) -> None:
             j = code.sub(n - 1, step)
-            code.store(code.over(code.load(x, j), code.load(lu, self._at(j, j))), x, j)
+            row, pivot = code.mul(j, k), code.load(lu, self._at(j, j))
+            code.loop(0, k, lambda c: code.store(code.over(
+                code.load(x, code.add(row, c)), pivot), x, code.add(row, c)))
             code.loop(0, j, lambda i: take(i, j))
         code.loop(0, n, lambda j: code.loop(code.add(j, 1), n, lambda i: take(i, j)))
         code.loop(0, n, back)
+
+    def invert(self, x: Any) -> None:
+        """Write the inverse, row-major."""
+        code, n = self.code, self.n
+        code.fill(x, n * n, 0.0)
+        code.loop(0, n, lambda j: code.store(code.number(1.0), x, code.mul(j, n + 1)))
+        self.solve(x, n)
 
     def _pivot(self, i: Index) -> Any:
         code = self.code
@@ -127,18 +140,13 @@ def solve(code: Code, out: Any, a: Any, b: Any, batch: int, n: int, k: int) -> N
     if not n:
         return
     factors = Factors(code, n)
-    columns = code.work(n * k) if k > 1 else None
 
     def each(i: Index) -> None:
-        right, x = code.at(b, code.mul(i, n * k)), code.at(out, code.mul(i, n * k))
+        x = code.at(out, code.mul(i, n * k))
         code.require(factors.factor(code.at(a, code.mul(i, n * n))))
-        if k == 1:
-            code.copy(x, right, n)
-            factors.solve(x, 1)
-        elif k:
-            code.transposed(columns, right, n, k)
-            factors.solve(columns, k)
-            code.transposed(x, columns, k, n)
+        code.copy(x, code.at(b, code.mul(i, n * k)), n * k)
+        if k:
+            factors.solve(x, k)
     _each(code, batch, n, each)
 
 
@@ -146,20 +154,16 @@ def inv(code: Code, out: Any, a: Any, batch: int, n: int, strict: int) -> None:
     """The inverse of each matrix; unless `strict`, NaN for those that have none."""
     if not n:
         return
-    factors, columns = Factors(code, n), code.work(n * n)
-
-    def inverted(x: Any) -> None:
-        factors.invert(columns)
-        code.transposed(x, columns, n, n)
+    factors = Factors(code, n)
 
     def each(i: Index) -> None:
         regular = factors.factor(code.at(a, code.mul(i, n * n)))
         x = code.at(out, code.mul(i, n * n))
         if strict:
             code.require(regular)
-            inverted(x)
+            factors.invert(x)
         else:
-            code.branch(regular, lambda: inverted(x), lambda: code.fill(x, n * n, math.nan))
+            code.branch(regular, lambda: factors.invert(x), lambda: code.fill(x, n * n, math.nan))
     _each(code, batch, n, each)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from jitad.compile.routines_code import Code, Index
 
-CHOLESKY_UNROLLED = 12                       # sides up to which unrolled code of our own is faster than LAPACK
+CHOLESKY_UNROLLED = 8                        # sides up to which it is unrolled; at 12 still faster, but slow to compile
 TRIANGULAR_UNROLLED = 150                    # multiplications up to which substitution is unrolled
 TRIANGULAR_LOOPS = 32                        # and the side and columns up to which it is our own
 

@@ -129,8 +129,8 @@ def cofactor(code: Code, out: Any, a: Any, batch: int, n: int) -> None:
         code.unrolled = True
         _in_double(code, out, (a,), batch, n, lambda y, x: _minors(code, y, x, n))
         return
-    values, columns = _Values(code, n), code.work(n * n)
-    _in_double(code, out, (a,), batch, n, lambda y, x: _cofactor(code, values, columns, y, x))
+    values, inverse = _Values(code, n), code.work(n * n)
+    _in_double(code, out, (a,), batch, n, lambda y, x: _cofactor(code, values, inverse, y, x))
 
 
 def _minors(code: Code, out: Any, a: Any, n: int) -> None:
@@ -150,20 +150,22 @@ def _minors(code: Code, out: Any, a: Any, n: int) -> None:
     return None
 
 
-def _cofactor(code: Code, values: _Values, columns: Any, out: Any, a: Any) -> None:
+def _cofactor(code: Code, values: _Values, inverse: Any, out: Any, a: Any) -> None:
     """By the inverse where it is accurate, else by singular values."""
     n, factors = values.n, values.factors
     regular = factors.factor(a)
     size, safe = determinant(code, factors)
-    factors.invert(columns)
+    factors.invert(inverse)
 
     def norm(x: Any) -> Any:
         return code.sqrt(code.dot(0, n * n, lambda j: (code.load(x, j),) * 2))
-    condition = code.times(norm(a), norm(columns))
+    condition = code.times(norm(a), norm(inverse))
     good = code.builder.fcmp_ordered("<", condition, code.number(WELL_CONDITIONED))
-    code.branch(code.builder.and_(code.builder.and_(regular, safe), good), lambda: code.loop(
-        0, n * n, lambda j: code.store(code.times(size, code.load(columns, j)), out, j)),
-        lambda: values.cofactor(out, a))
+
+    def by_inverse() -> None:
+        code.transposed(out, inverse, n, n)
+        code.loop(0, n * n, lambda j: code.store(code.times(size, code.load(out, j)), out, j))
+    code.branch(code.builder.and_(code.builder.and_(regular, safe), good), by_inverse, lambda: values.cofactor(out, a))
 
 
 def cofactor_tangent(code: Code, out: Any, a: Any, e: Any, batch: int, n: int, _: int) -> None:

@@ -16,7 +16,7 @@ add sub mul div   a, b                    same dtype as the arguments
 neg abs sqrt      a                       floats (neg, abs: ints too)
 floor ceil trunc  a                       floats
 rint              a                       floats, ties to even
-copysign          a, b                    floats
+copysign fmod     a, b                    floats
 lt le gt ge eq ne a, b                    b1 (ordered comparisons; ne unordered)
 and or xor        a, b                    b1 and i8
 not               a                       b1

@@ -1,9 +1,8 @@
 """Scalar expressions as LLVM IR.
 
 `build` walks an `Expr` graph without recursion and builds each object once. A math
-function with an expansion becomes an internal function of the module, expanded once and
-marked `alwaysinline`, so that loops around the call vectorise; any other name is
-a function of libm, declared and called.
+function becomes an internal function of the module, expanded once and marked
+`alwaysinline`, so that loops around the call vectorise.
 """
 from __future__ import annotations
 
@@ -17,7 +16,8 @@ from .scalar import COMPARISONS, Expr, call, var
 from .vectormath import EXPANSIONS
 
 DOUBLE, FLOAT, INT64, BOOL = ir.DoubleType(), ir.FloatType(), ir.IntType(64), ir.IntType(1)
-TYPES = {"f8": DOUBLE, "f4": FLOAT, "i8": INT64, "b1": BOOL}
+TYPES: dict[str, ir.Type] = {
+    "f8": DOUBLE, "f4": FLOAT, "i8": INT64, "b1": BOOL, **{f"{s}{n}": ir.IntType(8 * n) for s in "iu" for n in (1, 2, 4)}}
 CONTRACT = ("contract",)
 FLOAT_OPS = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 INT_OPS = {"add": "add", "sub": "sub", "mul": "mul", "div": "sdiv"}
@@ -25,8 +25,6 @@ BIT_OPS = {"and": "and_", "or": "or_", "xor": "xor", "shl": "shl", "ashr": "ashr
 INTRINSICS = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "rint",
               "abs": "fabs", "copysign": "copysign"}
 SYMBOLS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
-LIBM_NAMES = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2", "arcsinh": "asinh",
-              "arccosh": "acosh", "arctanh": "atanh", "power": "pow"}
 LEAVES = frozenset({"const", "var"})
 Expansions = Mapping[str, Callable[..., Expr]]
 Loader = Callable[[ir.IRBuilder, Expr, list[Any]], Any]
@@ -73,7 +71,7 @@ def operation(builder: ir.IRBuilder, node: Expr, values: list[Any], expand: Expa
     if op in ("bits", "unbits"):
         return builder.bitcast(values[0], TYPES[dtype])
     if op in COMPARISONS:
-        return comparison(builder, op, *values)
+        return comparison(builder, op, node.args[0].dtype, *values)
     if op in BIT_OPS:
         return getattr(builder, BIT_OPS[op])(*values)
     if op == "not":
@@ -87,8 +85,11 @@ def operation(builder: ir.IRBuilder, node: Expr, values: list[Any], expand: Expa
             kind = TYPES[dtype]
             signature = ir.FunctionType(kind, [kind] * len(values))
             return builder.call(builder.module.declare_intrinsic(f"llvm.{INTRINSICS[op]}", [kind], signature), values)
-        return math_call(builder, node, values, expand)
-    if op in INT_OPS:
+        if op == "fmod":
+            return builder.frem(*values)
+        if op in expand:
+            return math_call(builder, node, values, expand)
+    elif op in INT_OPS:
         return getattr(builder, INT_OPS[op])(*values)
     if op in ("floordiv", "mod"):          # of an index, which is not negative
         return builder.udiv(*values) if op == "floordiv" else builder.urem(*values)
@@ -102,22 +103,24 @@ def operation(builder: ir.IRBuilder, node: Expr, values: list[Any], expand: Expa
 
 
 def constant(node: Expr) -> ir.Constant:
-    """A literal; int64 literals may be written unsigned."""
-    value, dtype = node.args[0], node.dtype
-    if dtype == "f8" or dtype == "f4":
-        return ir.Constant(TYPES[dtype], float(value))
-    if dtype == "b1":
-        return ir.Constant(BOOL, int(bool(value)))
-    return ir.Constant(INT64, (int(value) + 2**63) % 2**64 - 2**63)
+    """A literal; integers may be written signed or unsigned."""
+    value, kind = node.args[0], TYPES[node.dtype]
+    if isinstance(kind, ir.IntType):
+        return ir.Constant(kind, int(bool(value)) if kind == BOOL else wrapped(int(value), kind.width))
+    return ir.Constant(kind, float(value))
 
 
-def comparison(builder: ir.IRBuilder, op: str, a: Any, b: Any) -> Any:
+def wrapped(value: int, width: int) -> int:
+    """The signed integer of the same low bits."""
+    half = 1 << (width - 1)
+    return (value + half) % (2 * half) - half
+
+
+def comparison(builder: ir.IRBuilder, op: str, dtype: str, a: Any, b: Any) -> Any:
     """Ordered comparisons of floats, except that NaN is unequal to all."""
     symbol = SYMBOLS[op]
-    if a.type == BOOL:
-        return builder.icmp_unsigned(symbol, a, b)
-    if a.type == INT64:
-        return builder.icmp_signed(symbol, a, b)
+    if dtype[0] != "f":
+        return (builder.icmp_signed if dtype[0] == "i" else builder.icmp_unsigned)(symbol, a, b)
     return (builder.fcmp_unordered if op == "ne" else builder.fcmp_ordered)(symbol, a, b)
 
 
@@ -126,31 +129,26 @@ def conversion(builder: ir.IRBuilder, value: Any, source: str, target: str) -> A
     kind = TYPES[target]
     if source == target:
         return value
+    signed = source[0] == "i"
     if target == "b1":
         zero = ir.Constant(value.type, 0)
-        return builder.icmp_signed("!=", value, zero) if source == "i8" else builder.fcmp_unordered("!=", value, zero)
-    if target == "i8":
-        return builder.zext(value, kind) if source == "b1" else builder.fptosi(value, kind)
-    if source == "b1":
-        return builder.uitofp(value, kind)
-    if source == "i8":
-        return builder.sitofp(value, kind)
-    return builder.fpext(value, kind) if target == "f8" else builder.fptrunc(value, kind)
+        return builder.fcmp_unordered("!=", value, zero) if source[0] == "f" else builder.icmp_signed("!=", value, zero)
+    if source[0] == "f" and target[0] == "f":
+        return builder.fpext(value, kind) if target == "f8" else builder.fptrunc(value, kind)
+    if source[0] == "f":
+        return builder.fptosi(value, kind) if target[0] == "i" else builder.fptoui(value, kind)
+    if target[0] == "f":
+        return builder.sitofp(value, kind) if signed else builder.uitofp(value, kind)
+    if kind.width > value.type.width:
+        return builder.sext(value, kind) if signed else builder.zext(value, kind)
+    return builder.trunc(value, kind) if kind.width < value.type.width else value
 
 
 def math_call(builder: ir.IRBuilder, node: Expr, values: list[Any], expand: Expansions) -> Any:
     """A call of a math function in float64, whatever the dtype of the node."""
     values = [conversion(builder, v, a.dtype, "f8") for v, a in zip(values, node.args, strict=True)]
-    if node.op in expand:
-        function = expanded_function(builder.module, node.op, len(values), expand)
-    else:
-        function = declared(builder.module, LIBM_NAMES.get(node.op, node.op), len(values))
+    function = expanded_function(builder.module, node.op, len(values), expand)
     return conversion(builder, builder.call(function, values), "f8", node.dtype)
-
-
-def declared(module: ir.Module, name: str, arity: int) -> ir.Function:
-    """The external function `double name(double, ...)`."""
-    return module.globals.get(name) or ir.Function(module, ir.FunctionType(DOUBLE, [DOUBLE] * arity), name)
 
 
 def expanded_function(module: ir.Module, op: str, arity: int, expand: Expansions) -> ir.Function:

@@ -1,4 +1,4 @@
 """The table of primitives: importing this package fills `core.TABLE`."""
-from jitad.primitives import core, elementwise, index, linalg, reduce, special, view
+from jitad.primitives import core, elementwise, index, linalg, reduce, scan, special, view
 
-__all__ = ["core", "elementwise", "index", "linalg", "reduce", "special", "view"]
+__all__ = ["core", "elementwise", "index", "linalg", "reduce", "scan", "special", "view"]

@@ -9,15 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from jitad.compile.scalar import Expr, call, const
+from jitad.compile.scalar import Expr, call, cast, const
 from jitad.compile.scalar import select as pick
-
-LIBM = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh",
-        "arctanh": "atanh", "arctan2": "atan2", "pow": "pow", "hypot": "hypot", "fmod": "fmod", "cbrt": "cbrt"}
-"""The libm symbol of each scalar operation that has no expansion in `jitad.compile.vectormath`."""
-
-CYTHON_SPECIAL = frozenset({"zeta"})
-"""The scalar operations that are functions of `scipy.special.cython_special`."""
 
 LOWEST = -2**63
 LOG2_E = 1.4426950408889634
@@ -203,10 +196,22 @@ def cot_derivative(n: int) -> list[float]:
 
 
 def polygamma(x: Expr, n: int) -> Expr:
-    """DLMF 5.15.1 for x >= 0 and the reflection 5.15.6 for x < 0."""
+    """For x >= 0 by recurrence to x + 12 or more and the asymptotic series DLMF 5.15.8, in powers of u, its
+    reciprocal; the reflection 5.15.6 for x < 0. In float64 throughout, so that powers have room."""
+    if x.dtype == "f4":
+        return cast(polygamma(cast(x, "f8"), n), "f4")
     negative = x < 0
     z = pick(negative, 1 - x, x)
-    value = (-1.0) ** (n + 1) * math.factorial(n) * call("zeta", const(n + 1.0, x.dtype), z)
+    shift = 12 + n
+    steps = _power(1 / z, n + 1)
+    for k in range(1, shift):
+        steps = steps + _power(1 / (z + k), n + 1)
+    u = 1 / (z + shift)
+    series = const(0, x.dtype)
+    for j, bernoulli in reversed(list(enumerate(BERNOULLI, 1))):
+        series = series * (u * u) + bernoulli * math.factorial(2 * j + n - 1) / math.factorial(2 * j)
+    tail = _power(u, n) * (math.factorial(n - 1) + u * (math.factorial(n) / 2 + u * series))
+    value = (-1.0) ** (n + 1) * (tail + math.factorial(n) * steps)
     angle = (x - call("rint", x)) * math.pi
     cot = call("cos", angle) / call("sin", angle)
     coefficients = cot_derivative(n)
@@ -214,3 +219,14 @@ def polygamma(x: Expr, n: int) -> Expr:
     for c in reversed(coefficients[:-1]):
         slope = slope * cot + c
     return pick(negative, (-1.0) ** n * value - math.pi * slope, value)
+
+
+BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
+"""The Bernoulli numbers B_2, B_4, ..."""
+
+
+def _power(x: Expr, n: int) -> Expr:
+    result = x
+    for _ in range(n - 1):
+        result = result * x
+    return result

@@ -87,9 +87,30 @@ def view(x: Any, shape: tuple[int, ...], index: Map) -> Any:
         index = compose(index, node.params["index"])
         x = x.builder.value(node.inputs[0])
     index = _normal(index, shape)
+    part = _part(x, shape, index)
+    if part is not None:
+        return part
     if shape == x.shape and index == _normal(identity_map(x.ndim), shape):
         return x
     return _view_prim(x, shape=shape, index=index)
+
+
+def _part(x: Value, shape: tuple[int, ...], index: Map) -> Value | None:
+    """A view of a concatenation that stays within one part is a view of that part."""
+    node = x.node
+    if node.prim.kind != "concatenate" or 0 in shape:
+        return None
+    axis, start = node.params["axis"], 0
+    offset, terms = index[axis]
+    ends = [step * (shape[d] - 1) for d, step in terms]
+    low, high = offset + sum(e for e in ends if e < 0), offset + sum(e for e in ends if e > 0)
+    for number in node.inputs:
+        part = x.builder.value(number)
+        if start <= low and high < start + part.shape[axis]:
+            within = (*index[:axis], (offset - start, terms), *index[axis + 1:])
+            return view(part, shape, within)
+        start += part.shape[axis]
+    return None
 
 
 def spread(x: Value, shape: tuple[int, ...], index: Map) -> Value:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Copies", "GlobalsView"]
 
 _EMPTY = object()
+_FOR_TRACEBACKS = ("__loader__", "__spec__")  # linecache reads them to print the source of a frame
 
 
 class GlobalsView(dict):
@@ -30,6 +31,8 @@ class GlobalsView(dict):
         self.given: dict[str, Any] = {"__builtins__": captures.builtins}
 
     def __missing__(self, name: str) -> Any:
+        if name in _FOR_TRACEBACKS and name in self.real:
+            return self.real[name]
         if name in self.real:
             taken = self.captures.take(self.real[name], self.path.step("global", name))
         elif name in self.real_builtins:
@@ -43,6 +46,9 @@ class GlobalsView(dict):
         self.given[name] = taken
         dict.__setitem__(self, name, taken)
         return taken
+
+    def __bool__(self) -> bool:
+        return True  # linecache asks, when a traceback through the copied function is printed
 
     def __contains__(self, name: object) -> bool:
         return super().__contains__(name) or name in self.real
@@ -62,6 +68,7 @@ class GlobalsView(dict):
     def rebound(self) -> list[str]:
         """Names that a ``global`` statement has assigned or deleted."""
         now = dict(dict.items(self))
+        now.pop("__warningregistry__", None)  # where Python notes which warnings it has shown
         return [n for n in {**now, **self.given} if now.get(n, _EMPTY) is not self.given.get(n, _EMPTY)]
 
 

@@ -22,7 +22,7 @@ def is_dynamic(leaf: Any) -> bool:
 def aval_of(value: Any) -> Aval:
     """Shape and dtype of an array or number whose dtype is supported."""
     dtype = np.asarray(value).dtype
-    return Aval(np.shape(value), dtype, type(value) in (int, float))
+    return Aval(np.shape(value), dtype, type(value) in (int, float, bool))
 
 
 def refusal(value: Any) -> str | None:

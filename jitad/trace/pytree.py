@@ -12,7 +12,7 @@ from typing import Any
 
 import optree
 
-__all__ = ["NAMESPACE", "TreeDef", "flatten", "leaves_of", "unflatten"]
+__all__ = ["NAMESPACE", "TreeDef", "count_leaves", "flatten", "leaves_of", "unflatten"]
 
 NAMESPACE = "jitad"
 
@@ -98,16 +98,16 @@ def unflatten(structure: TreeDef, leaves: Sequence[Any]) -> Any:
     for number in range(structure.spec.num_leaves):
         if number in classes:
             cls, names, below = classes[number]
-            values = unflatten(below, [next(rest) for _ in range(_count(below))])
+            values = unflatten(below, [next(rest) for _ in range(count_leaves(below))])
             outer.append(_rebuild(cls, names, values))
         else:
             outer.append(next(rest))
     return optree.tree_unflatten(structure.spec, outer)
 
 
-def _count(structure: TreeDef) -> int:
+def count_leaves(structure: TreeDef) -> int:
     """How many leaves the structure has."""
-    below = sum(_count(inner) for _, _, _, inner in structure.inner)
+    below = sum(count_leaves(inner) for _, _, _, inner in structure.inner)
     return structure.spec.num_leaves - len(structure.inner) + below
 
 

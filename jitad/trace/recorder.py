@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from jitad.cache.guards import Unguardable, freeze
-from jitad.errors import ArgumentTypeError, LeakedTracerError, OutputError
+from jitad.errors import ArgumentTypeError, JitadError, LeakedTracerError, OutputError
 from jitad.evaluate import evaluate_node
 from jitad.tape import Aval, Builder, Tape, Value, Where
 from jitad.trace.captures import Captures
@@ -67,6 +67,7 @@ class Recorder(Builder):
         """A new input of the tape whose value, for this recording, is `value`."""
         aval = aval_of(value)
         traced = self.input(aval, name)
+        traced.boxed = isinstance(value, np.ndarray) and not aval.shape
         self._concrete[traced.number] = np.asarray(value, aval.dtype)
         return traced
 
@@ -152,7 +153,7 @@ class Recording:
 
     `builder` holds all nodes. `arguments` are the values and `argument_inputs` the tape inputs of the dynamic
     leaves of the call, in the order of its leaves; `captured_inputs` those of the captures, in the order of
-    `plan`. `outputs` are the leaves of the result, `structure` its tree.
+    `plan`. `outputs` are the leaves of the result, `structure` its tree; `weak` says which are Python numbers.
     """
 
     builder: Builder
@@ -165,6 +166,7 @@ class Recording:
     structure: TreeDef
     plan: Any = None
     where: Where | None = None
+    weak: tuple[bool, ...] = ()
 
     @property
     def result(self) -> Any:
@@ -196,14 +198,27 @@ def record(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = 
         result = captures.run(new_args, new_kwargs)
         captures.finish()
         leaves, paths, structure = flatten(result, "result")
-        outputs = [_output(recorder, leaf, path) for leaf, path in zip(leaves, paths, strict=True)]
+        outputs = [_output(recorder, leaf, path, where) for leaf, path in zip(leaves, paths, strict=True)]
         captures.release()
+    except JitadError as error:
+        error.add_note(f"while jitad recorded `{function.__qualname__}`, called at {where}")
+        raise
+    except (TypeError, ValueError) as error:
+        if not isinstance(error.__cause__, JitadError):
+            if "<traced" in str(error):                  # NumPy swallows what `int` of a traced value raises
+                error.add_note(f"while jitad recorded `{function.__qualname__}`, called at {where}: a number that "
+                               "shapes depend on must be known then; let the function capture it")
+            raise
+        error.__cause__.add_note(f"while NumPy did what ends in \"{error}\": to fill an array, a[i] = x, build it with "
+                                 "np.stack, np.concatenate or np.where instead")
+        raise error.__cause__ from None
     finally:
         _stack.recorders.pop()
         builder = recorder.close()
     values = lambda items: tuple(Value(builder, v.number) for v in items)
     return Recording(builder, recorder.function_name, tuple(traced.values), values(traced.inputs),
-                     values(captures.inputs), tuple(captures.values), values(outputs), structure, captures.plan, where)
+                     values(captures.inputs), tuple(captures.values), values(outputs), structure, captures.plan, where,
+                     tuple(o.weak if isinstance(o, Tracer) else o.aval.weak for o in outputs))
 
 
 class _Arguments:
@@ -247,7 +262,7 @@ def _static_refusal(leaf: Any) -> str | None:
     return None
 
 
-def _output(recorder: Recorder, leaf: Any, path: str) -> Value:
+def _output(recorder: Recorder, leaf: Any, path: str, where: Where | None) -> Value:
     if isinstance(leaf, Value):
         if leaf.builder is not recorder:
             raise recorder.foreign(leaf)
@@ -256,7 +271,7 @@ def _output(recorder: Recorder, leaf: Any, path: str) -> Value:
     if why is not None:
         hint = "; is a return statement missing?" if leaf is None else "; return arrays and numbers"
         raise OutputError(f"`{recorder.function_name}` returned something that cannot be on a tape: "
-                          f"{path} {why}{hint}")
+                          f"{path} {why} (called at {where}){hint}")
     return recorder.const(leaf, weak=type(leaf) in (int, float))
 
 

@@ -1,0 +1,322 @@
+"""The way from Python into a kernel: a built-in function in the kernel's own module.
+
+``PyObject* jitad_entry(PyObject* self, PyObject* const* args, Py_ssize_t nargs)`` looks at the arguments, allocates the
+results, calls the sweep and packs what it found. `self` is the `Holder` of the table of addresses. Every reference is
+owned by one place: arrays by this function until they are returned or in the tuple, which then owns them.
+"""
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
+from typing import Any
+
+from llvmlite import ir
+
+from jitad.compile.arguments import ALIGNED, C_ORDER, F_ORDER, ArgumentType
+from jitad.compile.emit_llvm import MEMORY
+from jitad.compile.entry_layout import PLACES, WORD, Holder, Layout, table
+from jitad.compile.loops import (
+    DTYPE_TAGS,
+    Accumulator,
+    Buffer,
+    Call,
+    Combine,
+    Fill,
+    Let,
+    Loop,
+    Program,
+    Return,
+    Statement,
+    Store,
+    Update,
+)
+from jitad.compile.native import Native
+from jitad.compile.scalar import Expr
+
+ENTRY = "jitad_entry"
+WORTH_RELEASING = 5000.0       # ns of work from which the GIL is released around the sweep
+INT8, INT32, INT64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
+POINTER = INT8.as_pointer()
+NULL = ir.Constant(POINTER, None)
+_KEPT_APART = {"float": ("float64.type",), "int": ("bool",)}       # classes below these that have kinds of their own
+_NAMES = {tag: name for name, tag in DTYPE_TAGS.items()}
+
+
+def emit_entry(program: Program, kinds: Sequence[ArgumentType], outputs: Sequence[bool], sweep: ir.Function,
+               at: Layout) -> ir.Function:
+    """Build the entry beside `sweep`. `outputs` says of each output, in order, whether it is an array.
+
+    Raises `TypeError` if the kinds are not those of the program.
+    """
+    kind = ir.FunctionType(POINTER, [POINTER, POINTER.as_pointer(), INT64])
+    function = ir.Function(sweep.module, kind, ENTRY)
+    for attribute in ("nounwind", "noinline", "optnone"):      # optimising it would take 5 ms and save 5 ns
+        function.attributes.add(attribute)
+    _Entry(program, function, sweep, at).run(kinds, outputs)
+    return function
+
+
+class _Entry:
+    def __init__(self, program: Program, function: ir.Function, sweep: ir.Function, at: Layout):
+        self.program, self.function, self.sweep, self.at = program, function, sweep, at
+        self.holder, self.args, self.count = function.args
+        self.builder = ir.IRBuilder(function.append_basic_block("entry"))
+        self.miss = function.append_basic_block("miss")
+        self.nothing = self.failed = function.append_basic_block("failed")    # where to go with an exception set
+        self.dtypes = {name: (mask, values) for name, mask, values in at.dtypes}
+
+    def run(self, kinds: Sequence[ArgumentType], outputs: Sequence[bool]) -> None:
+        slots = [self.builder.alloca(MEMORY[r.dtype]) for r in self.program.results]
+        self.require(self.builder.icmp_signed("==", self.count, INT64(len(kinds))))
+        raw: list[Any] = []
+        for number, (p, kind) in enumerate(zip(self.program.parameters, kinds, strict=True)):
+            value = self.builder.load(self.builder.gep(self.args, [INT64(number)]))
+            raw += self.array(value, kind, p) if isinstance(p, Buffer) else [self.number(value, kind, p[1])]
+        arrays = [self.new_array(b) for b in self.program.outputs]
+        raw += [self.load(array, self.at.data, MEMORY[b.dtype].as_pointer())
+                for array, b in zip(arrays, self.program.outputs, strict=True)]
+        status = self.call_sweep([*raw, *slots])
+        stopped = self.function.append_basic_block("stopped")
+        self.unless(self.builder.icmp_signed("==", status, INT64(0)), stopped)
+        with self.builder.goto_block(stopped):
+            self.call("PyErr_SetNone", ir.VoidType(), self.object("StatusMiss"))
+            self.builder.branch(self.failed)
+        self.give(arrays, slots, outputs)
+        self.builder.position_at_end(self.nothing)
+        self.builder.ret(NULL)
+        self.builder.position_at_end(self.miss)
+        self.call("PyErr_SetNone", ir.VoidType(), self.object("SignatureMiss"))
+        self.builder.ret(NULL)
+
+    # --- memory and calls --------------------------------------------------------------------
+    def load(self, base: Any, offset: int, kind: ir.Type) -> Any:
+        address = self.builder.gep(base, [INT64(offset)])
+        return self.builder.load(self.builder.bitcast(address, kind.as_pointer()))
+
+    def object(self, name: str) -> Any:
+        """An entry of the table."""
+        return self.load(self.holder, self.at.table + WORD * PLACES[name], POINTER)
+
+    def call(self, name: str, result: ir.Type, *arguments: Any) -> Any:
+        """Call a function of the table."""
+        kind = ir.FunctionType(result, [a.type for a in arguments])
+        function = self.load(self.holder, self.at.table + WORD * PLACES[name], kind.as_pointer())
+        return self.builder.call(function, arguments)
+
+    def unless(self, condition: Any, leave: ir.Block) -> None:
+        following = self.function.append_basic_block()
+        self.builder.cbranch(condition, following, leave)
+        self.builder.position_at_end(following)
+
+    def require(self, condition: Any) -> None:
+        self.unless(condition, self.miss)
+
+    def made(self, value: Any) -> Any:
+        """An object that Python has made, or leave with its exception."""
+        self.unless(self.builder.icmp_unsigned("!=", value, NULL), self.failed)
+        return value
+
+    def all(self, conditions: Iterable[Any]) -> Any:
+        return reduce(self.builder.and_, conditions)
+
+    def any(self, conditions: Iterable[Any]) -> Any:
+        return reduce(self.builder.or_, conditions)
+
+    # --- arguments ---------------------------------------------------------------------------
+    def of_class(self, value: Any, names: Sequence[str], exact: bool, others: Sequence[str] = ()) -> None:
+        """Go on if `value` is of one of the classes; or, unless `exact`, of a class below one, but of none of the
+        `others`."""
+        kind = self.load(value, self.at.type, POINTER)
+        classes = [self.object(name) for name in dict.fromkeys(names)]
+        same = self.any(self.builder.icmp_unsigned("==", kind, c) for c in classes)
+        if exact:
+            return self.require(same)
+        self.require(self.builder.not_(same))
+        self.require(self.any(self.below(kind, c) for c in classes))
+        for name in others:
+            self.require(self.builder.not_(self.below(kind, self.object(name))))
+
+    def below(self, kind: Any, base: Any) -> Any:
+        return self.builder.icmp_signed("!=", self.call("PyType_IsSubtype", INT32, kind, base), INT32(0))
+
+    def array(self, value: Any, kind: ArgumentType, b: Buffer) -> list[Any]:
+        """The data pointer, and the strides where the sweep wants them."""
+        if (kind.kind, DTYPE_TAGS.get(kind.dtype), kind.ndim, kind.order) != ("array", b.dtype, len(b.shape), b.order):
+            raise TypeError(f"{b.name} is {b.dtype}{list(b.shape)} in order {b.order}, but the kernel is for {kind}")
+        self.of_class(value, ("ndarray",), kind.exact)
+        mask, words = self.dtypes[kind.dtype]
+        told = self.builder.and_(self.load(self.load(value, self.at.descriptor, POINTER), self.at.signature, INT64),
+                                 INT64(mask))
+        dtype = self.any(self.builder.icmp_unsigned("==", told, INT64(word)) for word in words)
+        wanted = {"C": C_ORDER, "F": F_ORDER, "A": 0}[kind.order] | (ALIGNED if kind.aligned else 0)
+        looked_at = ALIGNED | C_ORDER | (0 if kind.order == "C" else F_ORDER)
+        flags = self.builder.and_(self.load(value, self.at.flags, INT32), INT32(looked_at))
+        ndim = self.load(value, self.at.ndim, INT32)
+        self.require(self.all([dtype, self.builder.icmp_signed("==", ndim, INT32(kind.ndim)),
+                               self.builder.icmp_signed("==", flags, INT32(wanted))]))
+        if kind.ndim:
+            shape = self.load(value, self.at.shape, POINTER)
+            self.require(self.all(self.builder.icmp_signed("==", self.load(shape, WORD * d, INT64), INT64(n))
+                                  for d, n in enumerate(b.shape)))
+        raw = [self.load(value, self.at.data, MEMORY[b.dtype].as_pointer())]
+        if b.order == "A":
+            strides = self.load(value, self.at.strides, POINTER)
+            raw += [self.load(strides, WORD * d, INT64) for d in range(kind.ndim)]
+        return raw
+
+    def number(self, value: Any, kind: ArgumentType, dtype: str) -> Any:
+        if kind.kind == "array" or DTYPE_TAGS.get(kind.dtype) != dtype:
+            raise TypeError(f"a number of dtype {dtype} is wanted, but the kernel is for {kind}")
+        if kind.kind == "scalar":
+            self.of_class(value, (f"{kind.dtype}.type", f"{kind.dtype}.alias"), kind.exact)
+            return self.load(value, self.at.number, MEMORY[dtype])
+        self.of_class(value, (kind.kind,), kind.exact, _KEPT_APART.get(kind.kind, ()))
+        if kind.kind == "float":
+            return self.load(value, self.at.number, MEMORY[dtype])
+        if kind.kind == "bool":
+            return self.builder.zext(self.builder.icmp_unsigned("==", value, self.object("True")), MEMORY[dtype])
+        slot = self.slot(INT32)
+        found = self.call("PyLong_AsLongLongAndOverflow", INT64, value, slot)
+        self.require(self.builder.icmp_signed("==", self.builder.load(slot), INT32(0)))
+        return found
+
+    def slot(self, kind: ir.Type) -> Any:
+        with self.builder.goto_entry_block():
+            return self.builder.alloca(kind)
+
+    # --- the sweep ---------------------------------------------------------------------------
+    def new_array(self, b: Buffer) -> Any:
+        """An array; from here on, failures give it back."""
+        sizes = ir.ArrayType(INT64, len(b.shape))
+        module = self.function.module
+        shape = ir.GlobalVariable(module, sizes, module.get_unique_name("shape"))
+        shape.linkage, shape.global_constant = "internal", True
+        shape.initializer = ir.Constant(sizes, list(b.shape))
+        dtype = self.object(f"{_NAMES[b.dtype]}.dtype")
+        self.call("Py_IncRef", ir.VoidType(), dtype)                # the call below takes it
+        array = self.made(self.call(
+            "new_array", POINTER, self.object("ndarray"), dtype, INT32(len(b.shape)),
+            self.builder.bitcast(shape, POINTER), NULL, NULL, INT32(0), NULL))
+        self.owns(array)
+        return array
+
+    def owns(self, value: Any) -> None:
+        before, here = self.failed, self.builder.block
+        self.failed = self.function.append_basic_block("failed")
+        self.builder.position_at_end(self.failed)
+        self.call("Py_DecRef", ir.VoidType(), value)
+        self.builder.branch(before)
+        self.builder.position_at_end(here)
+
+    def call_sweep(self, arguments: Sequence[Any]) -> Any:
+        if estimated_time(self.program) < WORTH_RELEASING:
+            return self.builder.call(self.sweep, arguments)
+        thread = self.call("PyEval_SaveThread", POINTER)
+        status = self.builder.call(self.sweep, arguments)
+        self.call("PyEval_RestoreThread", ir.VoidType(), thread)
+        return status
+
+    # --- results -----------------------------------------------------------------------------
+    def give(self, arrays: Sequence[Any], slots: Sequence[Any], outputs: Sequence[bool]) -> None:
+        remaining, numbers = iter(arrays), iter(zip(slots, self.program.results, strict=True))
+        if len(outputs) == 1:
+            self.builder.ret(arrays[0] if outputs[0] else self.object_of(*next(numbers)))
+        else:
+            result = self.made(self.call("PyTuple_New", POINTER, INT64(len(outputs))))
+            for place, is_array in enumerate(outputs):
+                if is_array:
+                    self.put(result, place, next(remaining))
+            self.failed = self.nothing
+            self.owns(result)
+            for place, is_array in enumerate(outputs):
+                if not is_array:
+                    self.put(result, place, self.made(self.object_of(*next(numbers))))
+            self.builder.ret(result)
+
+    def put(self, result: Any, place: int, value: Any) -> None:
+        self.call("PyTuple_SetItem", INT32, result, INT64(place), value)
+
+    def object_of(self, slot: Any, result: Expr) -> Any:
+        """A number as Python's, or null."""
+        value, dtype = self.builder.load(slot), result.dtype
+        if dtype in ("f8", "f4"):
+            wide = value if dtype == "f8" else self.builder.fpext(value, MEMORY["f8"])
+            return self.call("PyFloat_FromDouble", POINTER, wide)
+        if dtype == "b1":
+            truth = self.builder.icmp_unsigned("!=", value, value.type(0))
+            return self.call("PyBool_FromLong", POINTER, self.builder.zext(truth, INT64))
+        signed = dtype[0] == "i"
+        if value.type != INT64:
+            value = self.builder.sext(value, INT64) if signed else self.builder.zext(value, INT64)
+        return self.call("PyLong_FromLongLong" if signed else "PyLong_FromUnsignedLongLong", POINTER, value)
+
+
+# --- the work of a program -----------------------------------------------------------------------
+OPERATION, FUNCTION = 0.3, 2.5        # ns for arithmetic and for a math function
+LANES = 4                             # how many of them at once in a loop
+CHEAP = frozenset("const var load add sub mul neg abs lt le gt ge eq ne and or xor not select cast min bits unbits "
+                  "copysign shl ashr lshr floor ceil trunc rint".split())
+
+
+def estimated_time(program: Program) -> float:
+    """ns that a sweep may take, within a factor of a few."""
+    return _time(program.body, {b.name: b.size for b in (*program.parameters, *program.outputs, *program.buffers)
+                                if isinstance(b, Buffer)}, 64)
+
+
+def _time(body: Iterable[Statement], sizes: dict[str, int], block: int) -> float:
+    total, seen = 0.0, set[int]()
+    for s in body:
+        if isinstance(s, Loop):
+            if isinstance(s.start, int) and isinstance(s.stop, int):
+                turns = -(-(s.stop - s.start) // s.step)
+            else:
+                turns = block
+            share = 1 if any(isinstance(inner, Loop) for inner in s.body) else LANES
+            total += max(turns, 0) * _time(s.body, sizes, s.step if s.step > 1 else block) / share
+        elif isinstance(s, Call):
+            total += 150 + 0.1 * max((sizes[b] for b in s.buffers), default=0) ** 1.5
+        elif isinstance(s, Fill):
+            total += 0.1 * sizes[s.buffer]
+        elif isinstance(s, (Let, Combine, Store, Update)):
+            total += _expression(s.expr, seen)
+        elif isinstance(s, Accumulator):
+            total += _expression(s.first, seen)
+        elif isinstance(s, Return):
+            total += _expression(s.condition, seen)
+    return total
+
+
+def _expression(e: Expr, seen: set[int]) -> float:
+    total, stack = 0.0, [e]
+    while stack:
+        e = stack.pop()
+        if id(e) not in seen:
+            seen.add(id(e))
+            total += OPERATION if e.op in CHEAP else FUNCTION
+            if e.op not in ("const", "var"):
+                stack += [a for a in e.args if isinstance(a, Expr)]
+    return total
+
+
+# --- the function ---------------------------------------------------------------------------------
+class _Definition(ctypes.Structure):
+    """``PyMethodDef``"""
+
+    _fields_ = (("name", ctypes.c_char_p), ("address", ctypes.c_void_p), ("flags", ctypes.c_int),
+                ("doc", ctypes.c_char_p))
+
+
+_FASTCALL = 0x80
+_DOC = b"A compiled kernel: takes the flat inputs by position, returns the outputs."
+
+
+def python_function(native: Native) -> Callable[..., Any]:
+    """The entry in `native` as a built-in function, which keeps the code alive."""
+    holder = Holder(table())
+    definition = _Definition(b"kernel", native.address(ENTRY), _FASTCALL, _DOC)
+    holder.__dict__.update(native=native, definition=definition)
+    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
+        ("PyCFunction_NewEx", ctypes.pythonapi))
+    return make(ctypes.addressof(definition), holder, None)

@@ -1,0 +1,52 @@
+"""Generated source compiled by plain numba: the way of the first emitter, slower to compile and open to look into."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+
+from jitad.compile import machine, machine_linalg
+from jitad.compile.emit_llvm import FREE_ORDER
+from jitad.compile.emit_python import emit_python
+from jitad.compile.loops import Program
+from jitad.compile.vectormath_numba import intrinsic
+
+STATEMENTS = frozenset({"select", "logical_not", "quotient", "maximum", "minimum"})
+
+
+def load_python(program: Program) -> Callable[..., Any]:
+    """The program as a plain Python function over NumPy arrays."""
+    namespace: dict[str, Any] = {}
+    exec(compile(emit_python(program), "<jitad source>", "exec"), namespace)
+    return namespace["sweep"]
+
+
+def compile_python(program: Program) -> Callable[..., Any]:
+    """The same source compiled by numba."""
+    sweep = load_python(program)
+    for name in sweep.__code__.co_names:
+        if name in sweep.__globals__ and name != "np":
+            sweep.__globals__[name] = _compiled(name)
+    return numba.njit(error_model="numpy", nogil=True)(sweep)
+
+
+def _compiled(name: str) -> Any:
+    """numba's code for a function of `jitad.compile.machine`."""
+    if name in machine_linalg.__all__:
+        return _called_back(getattr(machine_linalg, name))
+    if name == "accumulate":
+        return numba.njit(fastmath=set(FREE_ORDER))(machine.accumulate)
+    if name in STATEMENTS:
+        return numba.njit(error_model="numpy")(getattr(machine, name))
+    return intrinsic(name)
+
+
+def _called_back(routine: Callable[..., int]) -> Any:
+    """A routine that runs in the interpreter."""
+    @numba.njit
+    def call(*arguments: Any) -> Any:
+        with numba.objmode(status="int64"):
+            status = routine(*arguments)
+        return status
+    return call

@@ -1,0 +1,208 @@
+"""`scan`: a loop on the tape. One node walks `length` steps and carries values from each to the next.
+
+Interface, for whoever builds scans (`jitad.control`, the re-rolling of Python loops, the rules)::
+
+    finals, stacks = loop(builder, body, init, scanned, invariants, length, counter=False, reverse=False)
+
+    body        a `Tape`. Its inputs, in this order: the carries, the elements of the scanned arrays, the
+                invariants and, if `counter`, the position t (int64 scalar). Its outputs: the new carries,
+                in the order, with the shapes and the dtypes of the carries, then what is to be stacked.
+                A body reads nothing but its inputs: constants are nodes of its own or invariants.
+    init        the first values of the carries, each of the shape and the dtype of the body's input
+    scanned     ``(array, offset, step)``: at position t the body gets ``array[offset + step * t]``, so that
+                ``y[t - 1]`` is ``(y, -1, 1)`` and needs no copy. Every index must lie within the array:
+                0 <= offset + step * t < len(array), negative ones do not wrap.
+    invariants  values that are the same at every step, of any shape
+    length      the number of steps: positions t = 0 .. length - 1, walked backwards if `reverse`
+    finals      the carries after the last step (the initial ones if length is 0)
+    stacks      for each further output an array of shape (length, ...): what the body gave at position t is
+                element t, whichever way the walk goes
+
+On the tape this is a node ``scan(*init, *arrays, *invariants)`` with the params `body`, `length`, `carries` (how
+many), `scanned` (a tuple of ``(offset, step)``), `counter` and `reverse`. A node has one value, so a scan gives a
+*bundle* of dtype object, and nodes ``pick(bundle, index)`` take carry `index`, or stack ``index - carries``, out of it.
+Nothing but a pick reads a bundle. Tapes are compared by content, so that equal scans are one node.
+
+The rules live above: derivatives in `jitad.differentiate_scan`, rewrites in `jitad.optimise_scan`, the loop in
+`jitad.compile.scan_lower`.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jitad.primitives.core import Primitive
+from jitad.primitives.view import view
+from jitad.tape import Aval, Builder, Node, Tape, Value
+
+Step = tuple[int, int]                          # (offset, step) of a scanned array
+Scanned = tuple[Value, int, int]                # the array with its offset and step
+
+
+@dataclass(frozen=True)
+class Form:
+    """The params of a scan node, with names for the parts of its operands and outputs."""
+
+    body: Tape
+    length: int
+    carries: int
+    scanned: tuple[Step, ...] = ()
+    counter: bool = False
+    reverse: bool = False
+
+    @classmethod
+    def of(cls, node: Node) -> Form:
+        return cls(**node.params)
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("body", "length", "carries", "scanned", "counter", "reverse")}
+
+    @property
+    def operands(self) -> int:
+        return len(self.body.inputs) - self.counter
+
+    @property
+    def fixed(self) -> int:
+        """The place of the first invariant among the operands and the body's inputs."""
+        return self.carries + len(self.scanned)
+
+    @property
+    def stacks(self) -> int:
+        return len(self.body.outputs) - self.carries
+
+    @property
+    def positions(self) -> range:
+        """The positions in the order of the walk."""
+        return range(self.length)[::-1] if self.reverse else range(self.length)
+
+    def input(self, place: int) -> Aval:
+        """The type of the body's input at `place`."""
+        return self.body.nodes[self.body.inputs[place]].aval
+
+    def output(self, index: int) -> Aval:
+        """The type of output `index` of the bundle."""
+        aval = self.body.nodes[self.body.outputs[index]].aval
+        return Aval(aval.shape if index < self.carries else (self.length, *aval.shape), aval.dtype)
+
+    def name(self, place: int) -> str:
+        return self.body.names[place]
+
+
+def run_body(body: Tape, inputs: Sequence[Any]) -> list[np.ndarray]:
+    """The outputs of `body`, one NumPy call for each node."""
+    values: list[Any] = [None] * len(body.nodes)
+    for number, value in zip(body.inputs, inputs, strict=True):
+        values[number] = value
+    for number, node in enumerate(body.nodes):
+        if node.prim.kind != "input":
+            value = node.prim.evaluate(*(values[i] for i in node.inputs), **node.params)
+            values[number] = np.asarray(value, dtype=node.aval.dtype)
+    return [values[o] for o in body.outputs]
+
+
+def _evaluate(*operands: Any, **params: Any) -> np.ndarray:
+    form = Form(**params)
+    state = [np.asarray(x) for x in operands[:form.carries]]
+    arrays, rest = operands[form.carries:form.fixed], operands[form.fixed:]
+    outputs = [form.output(i) for i in range(form.carries, len(form.body.outputs))]
+    stacks = [np.empty(aval.shape, aval.dtype) for aval in outputs]
+    for t in form.positions:
+        elements = [np.asarray(a[o + s * t]) for a, (o, s) in zip(arrays, form.scanned, strict=True)]
+        counter = [np.asarray(t, np.int64)] if form.counter else []
+        results = run_body(form.body, [*state, *elements, *rest, *counter])
+        state = results[:form.carries]
+        for stack, result in zip(stacks, results[form.carries:], strict=True):
+            stack[t] = result
+    bundle = np.empty(len(form.body.outputs), object)
+    for i, value in enumerate([*state, *stacks]):
+        bundle[i] = value
+    return bundle
+
+
+def _infer(*avals: Aval, **params: Any) -> Aval:
+    form = Form(**params)
+    if len(avals) != form.operands or form.operands < form.fixed or form.stacks < 0:
+        raise ValueError(f"a scan of {len(avals)} operands whose body has {form.operands} inputs and "
+                         f"{len(form.body.outputs)} outputs for {form.carries} carries")
+    for place, aval in enumerate(avals):
+        wanted, scanned = form.input(place), form.carries <= place < form.fixed
+        if scanned:
+            _check_walk(form, aval, place)
+        if (aval.shape[scanned:], aval.dtype) != (wanted.shape, wanted.dtype):
+            raise ValueError(f"scan: operand {place} is {aval}, its body takes {wanted}")
+        if place < form.carries and (form.output(place).shape, form.output(place).dtype) != (aval.shape, aval.dtype):
+            raise ValueError(f"scan: carry {place} is {aval}, its body gives {form.output(place)}")
+    return Aval((len(form.body.outputs),), np.dtype(object))
+
+
+def _check_walk(form: Form, aval: Aval, place: int) -> None:
+    offset, step = form.scanned[place - form.carries]
+    ends = (offset, offset + step * (form.length - 1)) if form.length else (0, 0)
+    if not aval.ndim or (form.length and not (0 <= min(ends) and max(ends) < aval.shape[0])):
+        raise ValueError(f"scan: operand {place} is {aval}, read at {min(ends)} to {max(ends)}")
+
+
+scan = Primitive("scan", kind="scan", evaluate=_evaluate, infer=_infer, cost=1000)
+"""The loop; gives a bundle. Build it with `loop`."""
+
+pick = Primitive("pick", kind="pick", evaluate=lambda bundle, index, shape, dtype: bundle[index],
+                 infer=lambda bundle, index, shape, dtype: Aval(shape, np.dtype(dtype)))
+"""Output `index` of a bundle."""
+
+
+def picked(bundle: Value, index: int) -> Value:
+    """Output `index` of the scan node `bundle`."""
+    aval = Form.of(bundle.node).output(index)
+    params = {"index": index, "shape": aval.shape, "dtype": aval.dtype.name}
+    return bundle.builder.value(bundle.builder.apply(pick, [bundle.number], params, bundle.node.where))
+
+
+def bundle_of(builder: Builder, form: Form, operands: Iterable[Value], where: Any = None) -> Value:
+    return Value(builder, builder.apply(scan, [v.number for v in operands], form.params, where))
+
+
+def loop(builder: Builder, body: Tape, init: Sequence[Value], scanned: Sequence[Scanned], invariants: Sequence[Value],
+         length: int, counter: bool = False, reverse: bool = False) -> tuple[list[Value], list[Value]]:
+    """Append a scan (see the module) and its picks: the final carries and the stacks."""
+    form = Form(body, length, len(init), tuple((o, s) for _, o, s in scanned), counter, reverse)
+    bundle = bundle_of(builder, form, [*init, *(a for a, _, _ in scanned), *invariants])
+    outputs = [picked(bundle, i) for i in range(len(body.outputs))]
+    return outputs[:form.carries], outputs[form.carries:]
+
+
+def transplant(nodes: Sequence[Node], leaves: Mapping[int, Value], wanted: Iterable[int],
+               builder: Builder) -> list[Value]:
+    """What the nodes `wanted` need, appended to `builder` with the values `leaves` in place of nodes."""
+    done = dict(leaves)
+    wanted = list(wanted)
+    stack = [n for n in reversed(wanted) if n not in done]
+    while stack:
+        number = stack[-1]
+        node = nodes[number]
+        missing = [i for i in node.inputs if i not in done]
+        if missing:
+            stack += missing
+            continue
+        stack.pop()
+        if number in done:
+            continue
+        if node.prim.kind == "const":
+            done[number] = builder.const(node.params["value"].value, node.aval.weak)
+        else:
+            done[number] = builder.value(
+                builder.apply(node.prim, [done[i].number for i in node.inputs], node.params, node.where))
+    return [done[n] for n in wanted]
+
+
+def walked(array: Value, length: int, offset: int, step: int) -> Value:
+    """The elements that a scan reads of `array`, as an array by position."""
+    shape = (length, *array.shape[1:])
+    return view(array, shape, walk_map(array.ndim, offset, step))
+
+
+def walk_map(ndim: int, offset: int, step: int) -> Any:
+    return ((offset, ((0, step),)), *((0, ((d, 1),)) for d in range(1, ndim)))

@@ -1,0 +1,195 @@
+"""Recompilation is announced: once, at the user's line, with the argument and both values; nothing else warns."""
+from __future__ import annotations
+
+import collections
+import dataclasses
+import inspect
+import warnings
+
+import numpy as np
+import pytest
+
+from jitad import TapeMismatchWarning, cache, jit, jit_grad, value_and_grad
+
+x3 = np.array([1.0, 2.0, 3.0])
+x4 = np.array([1.0, 2.0, 3.0, 4.0])
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    cache.clear()
+
+
+def warned(call, *args, **kwargs):
+    """The texts of the warnings of a call; each is a `TapeMismatchWarning` that points to this function's caller."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call(*args, **kwargs)
+    for w in caught:
+        assert w.category is TapeMismatchWarning and w.filename == __file__
+        assert "call(*args" in inspect.getsource(warned).splitlines()[w.lineno - warned.__code__.co_firstlineno]
+    return [str(w.message) for w in caught]
+
+
+def f(theta, X, k=1.0):
+    return np.sum(theta) * np.sum(X) * k
+
+
+def test_first_calls_and_seen_signatures_are_silent():
+    g = jit_grad(f)
+    assert not warned(g, x3, 2.0)
+    assert not warned(g.value, x3, 2.0) and not warned(g.value_and_grad, x3, 2.0)
+    assert len(warned(g, x4, 2.0)) == 1
+    for x in (x3, x4, x3):
+        assert not warned(g, x, 3.0)
+    assert not warned(jit_grad(f), x4, 2.0)               # the same function, decorated again
+
+
+CHANGES = [
+    ((x4, 2.0), "argument `theta`: shape (3,) -> (4,)"),
+    ((x3.astype("f4"), 2.0), "argument `theta`: dtype float64 -> float32"),
+    ((x3[:, None].astype("f4"), 2.0), "argument `theta`: shape (3,) -> (3, 1), dtype float64 -> float32"),
+    ((x3, 2), "argument `X`: Python float -> Python int"),
+    ((x3, np.float64(2)), "argument `X`: Python float -> NumPy scalar of dtype float64"),
+    ((x3, x3), "argument `X`: Python float -> array of shape (3,) and dtype float64"),
+    ((x3, 2.0, 3.0), "argument `k`: not given -> Python float"),
+    ((2.0, 2.0), "argument `theta`: array of shape (3,) and dtype float64 -> Python float"),
+]
+
+
+def test_the_text_names_the_argument_and_both_values():
+    g = jit_grad(f)
+    g(x3, 2.0)
+    for args, text in CHANGES:
+        g(x3, 2.0)                                        # the latest known counts where several are as close
+        (message,) = warned(g, *args)
+        assert message == f"`f` is compiled again: {text}"
+    (message,) = warned(g, x4, x4[:2])                    # two causes: two lines, each once
+    assert message.count("argument") in (1, 2)
+    assert "argument" in cache.explain(g)
+
+
+Pair = collections.namedtuple("Pair", "a b")
+
+
+@dataclasses.dataclass
+class Box:
+    a: object
+    b: object = None
+
+
+def test_structures_and_static_values_are_named():
+    g = jit_grad(lambda x, p: np.sum(x))
+    assert not warned(g, x3, {"a": 1.0})
+    for p, text in (({"a": 1.0, "b": x3}, "argument `p`: {'a': *} -> {'a': *, 'b': *}"),
+                    (Pair(1.0, 2.0), "Pair(a=*, b=*)"),
+                    (Box(1.0, (x3,)), "Box(a=*, b=(*,))"), ([1.0], "-> [*]"), ({"a": x3}, "argument `p"),
+                    ({"a": "text"}, "'text'"), (None, "None"), ("text", "'text'")):
+        (message,) = warned(g, x3, p)
+        assert text in message and "PyTreeSpec" not in message
+        assert not warned(g, x3, p)
+    (message,) = warned(g, x3, "other")
+    assert "argument `p`: " in message and "-> 'other'" in message
+
+
+def test_layouts_are_silent():
+    g = jit_grad(lambda x: np.sum(x * x))
+    base = np.arange(12.0).reshape(3, 4)
+    readonly = base.copy()
+    readonly.flags.writeable = False
+    wide = np.arange(24.0).reshape(3, 8)
+    assert not any(warned(g, x) for x in (base, np.asfortranarray(base), wide[:, ::2], wide[:, 7:3:-1], readonly))
+
+
+MODE, COUNT = "single", 2
+
+
+def helper(x):
+    return x * x
+
+
+def test_captured_values_warn_and_going_back_is_silent(monkeypatch):
+    @jit_grad
+    def g(x):
+        y = helper(x) if MODE == "double" else x
+        return COUNT * np.sum(y)
+
+    assert not warned(g, x3)
+    for name, value, text in (("MODE", "double", "`MODE`: 'single' -> 'double'"), ("COUNT", 5, "`COUNT`: 2 -> 5"),
+                              ("MODE", ("single", "double"), "MODE")):
+        with monkeypatch.context() as m:
+            m.setitem(globals(), name, value)
+            (message,) = warned(g, x3)
+            assert text.replace("`", "") in message.replace("`", "")
+            assert not warned(g, x3)
+            assert g(x3) is not None
+        assert not warned(g, x3)
+        np.testing.assert_array_equal(g(x3), np.full(3, 2.0))
+    with monkeypatch.context() as m:
+        m.setitem(globals(), "MODE", "double")
+        assert not warned(g, x3)
+        np.testing.assert_array_equal(g(x3), 4 * x3)
+        m.setitem(globals(), "helper", lambda x: x * x * x)
+        (message,) = warned(g, x3)
+        assert "helper" in message
+        np.testing.assert_array_equal(g(x3), 6 * x3**2)
+    assert not warned(g, x3)
+    assert "helper" in cache.explain(g)
+
+
+def test_captured_arrays_warn_only_for_another_shape(monkeypatch):
+    data = np.ones(3)
+    g = jit_grad(lambda x: np.sum(x * np.sum(data)))
+    assert not warned(g, x3)
+    data = np.zeros(3)
+    assert not warned(g, x3)
+    data = np.zeros(5)
+    (message,) = warned(g, x3)
+    assert "data" in message and "shape (3,) -> (5,)" in message
+
+
+def test_compiled_tapes_warn_and_keep_both():
+    g = value_and_grad(lambda x: np.sum(x**2))
+    compiled = g.compile(x3)
+    assert not warned(compiled, x3)
+    before = str(compiled.tape.format())
+    (message,) = warned(compiled, x4)
+    assert "argument `x`: shape (3,) -> (4,)" in message
+    for x in (x3, x4, x3):
+        assert not warned(compiled, x)
+        value, gradient = compiled(x)
+        assert value == np.sum(x**2)
+        np.testing.assert_array_equal(gradient, 2 * x)
+    assert cache.info(g).currsize == 2 and str(compiled.tape.format()) == before
+
+
+def test_methods_and_nested_calls_warn_at_the_users_line():
+    class Model:
+        def __init__(self, kind):
+            self.kind = kind
+
+        @jit
+        def f(self, x):
+            return np.sum(x) if self.kind == "sum" else np.max(x)
+
+    m = Model("sum")
+    assert not warned(m.f, x3)
+    m.kind = "max"
+    (message,) = warned(m.f, x3)
+    assert "kind" in message and "'sum' -> 'max'" in message
+    g = jit_grad(jit_grad(lambda t, k: t**3 * k))
+    assert not warned(g, 2.0, 1.0)
+    assert len(warned(g, 2.0, 1)) == 1
+
+
+def test_warnings_as_errors_do_not_break_anything():
+    g = jit_grad(lambda x: np.sum(x**3))
+    g(x3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(2):
+            with pytest.raises(TapeMismatchWarning, match="shape"):
+                g(x4)
+        np.testing.assert_array_equal(g(x3), 3 * x3**2)
+    assert len(warned(g, x4)) == 1
+    np.testing.assert_array_equal(g(x4), 3 * x4**2)
