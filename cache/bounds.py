@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cachetools import Cache, LRUCache, TTLCache
 
@@ -88,7 +88,7 @@ class Order:
 
     def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
         self.slots: set[Slot] = set()
-        self._cache: Cache = (
+        self._cache: Any = (
             TTLCache(math.inf, limits.ttl, clock) if limits.policy == "ttl"
             else _ByHits(math.inf) if limits.policy == "lfu" else LRUCache(math.inf)
         )  # fmt: skip

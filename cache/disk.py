@@ -294,9 +294,14 @@ def _checksum(key: str, text: bytes, payload: bytes) -> bytes:
 def _read_own(path: str) -> bytes | None:
     """The content of a plain file that only its owner, who is the user of this process, can write; else None."""
     descriptor = os.open(path, os.O_RDONLY | _FLAGS)
-    with open(descriptor, "rb", buffering=0) as file:
+    try:
         state = os.fstat(descriptor)
-        return file.read() if stat.S_ISREG(state.st_mode) and _is_own(state) else None
+        if not stat.S_ISREG(state.st_mode) or not _is_own(state):
+            return None
+        with open(descriptor, "rb", buffering=0, closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(descriptor)
 
 
 def _write(path: str, data: bytes, replace: bool) -> bool:

@@ -217,7 +217,7 @@ _DECODERS: dict[str, Callable[..., Any]] = {
     "d": np.dtype,
     "leaf": lambda *items: Leaf(*_items(*items)),
     "step": lambda *items: Step(*_items(*items)),
-    "path": lambda *items: Path(_items(*items)),
+    "path": lambda *items: Path.of(*_items(*items)),
     "sig": lambda *items: Signature(*_items(*items)),
     "spec": _make_spec,
     "v": lambda name, *parts: {cls.__name__: make for cls, (_, make) in _VALUES.items()}[name](*parts),

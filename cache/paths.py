@@ -11,7 +11,7 @@ from .identity import Same, Target, unwrap
 
 __all__ = ["FUNCTION_STEPS", "Path", "Step", "item_key", "take"]
 
-FUNCTION_STEPS = frozenset({"global", "cell", "default", "kwdefault", "self", "partial", "keyword"})
+FUNCTION_STEPS = frozenset({"global", "cell", "default", "kwdefault", "self", "partial", "keyword", "class"})
 VALUE_STEPS = frozenset({"attr", "item", "type", "len", "keys"})
 
 
@@ -19,8 +19,9 @@ class Step(NamedTuple):
     """One step of a path. From a function (the top one, or one reached by earlier steps) lead
 
     `global` (name), `cell` (index), `default` (index), `kwdefault` (name), `self`, `partial` (index of a bound
-    argument), `keyword` (name of a bound keyword); from any value lead `attr` (name), `item` (key), `type`,
-    `len` and `keys` (the tuple of what iteration gives). `label` is the name to show where the key is an index.
+    argument), `keyword` (name of a bound keyword), `class` (the class of an argument, itself); from any value lead
+    `attr` (name), `item` (key), `type`, `len` and `keys` (the tuple of what iteration gives). `label` is the name to
+    show where the key is an index.
 
     A key that counts by identity (a function as key of a dict, say) is held as `Same`, so that it may die.
     """
@@ -55,7 +56,7 @@ class Path(tuple[Step, ...]):
         """Return the path that goes one step further."""
         if kind not in FUNCTION_STEPS and (kind not in VALUE_STEPS or not self):
             raise ValueError(f"a path cannot {'go on' if self else 'start'} with a step {kind!r}")
-        if kind == "item" and _is_mortal(key):
+        if kind in ("item", "class") and _is_mortal(key):
             key = Same(key)
         return Path((*self, Step(kind, key, label)))
 
@@ -107,6 +108,7 @@ _WORDS = {
     "self": "attribute {}",
     "partial": "bound {}",
     "keyword": "bound keyword {}",
+    "class": "class {}",
 }
 
 
@@ -146,6 +148,8 @@ def item_key(key: Hashable) -> Any:
 
 def _from_function(target: Target, kind: str, key: Any) -> Any:
     function = target.function
+    if kind == "class":
+        return item_key(key)
     if kind == "global":
         names = function.__globals__
         return names[key] if key in names else function.__builtins__[key]  # type: ignore[attr-defined]

@@ -124,7 +124,7 @@ class Record:
         self.counters = Counters()  # but for the hits of the entries that are stored
         self.hits_seen = 0
         self.siblings: dict[Hashable, list[Slot]] = {}
-        self.order = LRUCache(math.inf)
+        self.order: LRUCache = LRUCache(math.inf)
         self.memos: weakref.WeakKeyDictionary[Memo, Slot | None] = weakref.WeakKeyDictionary()
         self.misses: deque[MissNote] = deque(maxlen=MISSES_KEPT)
         self.miss_count = 0

@@ -110,7 +110,7 @@ def _content(cls: type) -> list[Any]:
     own = [base for base in cls.__mro__ if _is_told_by_content(base) and base is not enum.Enum]
     content: list[Any] = [_name(type(cls)), [_name(base) for base in cls.__mro__]]
     if isinstance(cls, enum.EnumMeta):
-        return [*content, [[name, _value(member.value)] for name, member in _members(cls)]]
+        return [*content, [[name, _exactly(member.value)] for name, member in _members(cls)]]
     for base in own:
         names = sorted(vars(base).keys() - _IRRELEVANT)
         content.append([[n, _member(vars(base)[n])] for n in names if not n.startswith(("_abc", "_jitad"))])
@@ -140,7 +140,7 @@ def _member(raw: Any) -> Any:
     return _name(type(raw))
 
 
-def _members(cls: type[enum.Enum]) -> Iterator[tuple[str, enum.Enum]]:
+def _members(cls: enum.EnumMeta) -> Iterator[tuple[str, Any]]:
     """The members of an enum, whose methods run unseen: one with methods of its own is refused."""
     for base in cls.__mro__:
         for raw in vars(base).values() if isinstance(base, enum.EnumMeta) else ():
@@ -161,15 +161,22 @@ def _field(field: dataclasses.Field[Any]) -> list[Any]:
     else:
         made = list(refer(factory))
     kind = str(getattr(field, "_field_type", ""))
-    return [field.name, kind, field.init, field.kw_only is True, _value(field.default), made]
+    return [field.name, kind, field.init, field.kw_only is True, _roughly(field.default), made]
 
 
-def _value(value: Any) -> Any:
+def _exactly(value: Any) -> Any:
     from .encoding import encode
 
     try:
         return encode(freeze(value, functions=False))
     except Unguardable:
+        raise Unstorable(value) from None
+
+
+def _roughly(value: Any) -> Any:
+    try:
+        return _exactly(value)
+    except Unstorable:
         return ["of type", _name(type(value))]
 
 

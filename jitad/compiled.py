@@ -97,7 +97,7 @@ class CompiledTape:
         function needs. It takes no lock and no GIL and may run in several threads at once. Bound
         arrays in C order are used in place, others are copied.
 
-        Raises `SignatureError` unless the differentiated argument is one float64 vector.
+        Raises `SignatureError` unless the differentiated argument is one float64 vector, and the value a float64.
         """
         from jitad.compile.callback import Callback
 
@@ -112,6 +112,8 @@ class CompiledTape:
         captured = entry.captured(transformed._target)
         if captured is None:
             raise SignatureError(f"what `{transformed.__name__}` captures has changed; compile again")
+        if (dtype := entry.tape.nodes[entry.tape.outputs[0]].aval.dtype) != np.float64:
+            raise SignatureError(f"a C function needs a float64 value; `{transformed.__name__}` returns {dtype}")
         index = sum(arguments.dynamic[:arguments.span(place)[0]])
         return Callback(entry.tape, [*arguments.inputs, *captured], index)
 

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from jitad.differentiate_scan import scan_cotangents, scan_tangents
 from jitad.errors import UnsupportedOperationError
 from jitad.primitives.core import FLOATS, Primitive, cast, full, select, zeros_like
+from jitad.primitives.scan import pick, scan
 from jitad.primitives.view import spread, view
 from jitad.tape import Builder, Node, Value
+
+CARRYING = FLOATS | {"O"}      # dtypes of what has derivatives: floats, and the bundles of scans
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +80,10 @@ def pullback(builder: Builder, outputs: Sequence[Value], seeds: Sequence[Value],
     first = min(w.number for w in wrt)
     last = max((o.number for o in outputs), default=-1)
     active = _active(builder, {w.number for w in wrt}, first, last)
-    pending: dict[int, list[Cotangent]] = {}
+    pending: dict[int, list[Any]] = {}                 # of a bundle pairs: (output, cotangent)
     for output, seed in zip(outputs, seeds, strict=True):
         if output.number in active:
-            pending.setdefault(output.number, []).append(Cotangent(seed))
+            pending.setdefault(output.number, []).append(Cotangent(*_split_mask(seed)))
     wanted = {w.number for w in wrt}
     found: dict[int, Value] = {}
     for number in range(last, first - 1, -1):
@@ -89,10 +94,22 @@ def pullback(builder: Builder, outputs: Sequence[Value], seeds: Sequence[Value],
         if number in wanted:
             found[number] = _total(parts).value()
             continue
-        for i, ct in zip(node.inputs, _node_vjp(builder, number, node, _total(parts), active), strict=True):
+        if node.prim is pick:
+            pending.setdefault(node.inputs[0], []).append((node.params["index"], _total(parts)))
+            continue
+        for i, ct in zip(node.inputs, _cotangents(builder, number, node, parts, active), strict=True):
             if ct is not None and i in active:
                 pending.setdefault(i, []).append(ct)
     return [found.get(w.number) or zeros_like(w) for w in wrt]
+
+
+def _cotangents(builder: Builder, number: int, node: Node, parts: list[Any],
+                active: set[int]) -> Sequence[Cotangent | None]:
+    """Those of the inputs of a node, for what has arrived at it."""
+    if node.prim is not scan:
+        return _node_vjp(builder, number, node, _total(parts), active)
+    seeds = {index: ct.value() for index, ct in parts}
+    return [None if c is None else Cotangent(c) for c in scan_cotangents(builder, number, seeds, active, pullback)]
 
 
 def _active(builder: Builder, wrt: set[int], first: int, last: int) -> set[int]:
@@ -100,7 +117,7 @@ def _active(builder: Builder, wrt: set[int], first: int, last: int) -> set[int]:
     active = set(wrt)
     for number in range(first, last + 1):
         node = builder.nodes[number]
-        if node.aval.dtype.char in FLOATS and not active.isdisjoint(node.inputs):
+        if node.aval.dtype.char in CARRYING and not active.isdisjoint(node.inputs):
             active.add(number)
     return active
 
@@ -162,20 +179,26 @@ def _no_rule(prim: Primitive, node: Node) -> UnsupportedOperationError:
 def pushforward(builder: Builder, outputs: Sequence[Value], primals: Sequence[Value],
                 tangents: Sequence[Value]) -> list[Value]:
     """Tangents of `outputs` for the `tangents` of `primals`, appended to `builder`."""
-    known: dict[int, Value | None] = {p.number: t for p, t in zip(primals, tangents, strict=True)}
+    known: dict[int, Any] = {p.number: t for p, t in zip(primals, tangents, strict=True)}
     first, last = min(known), max((o.number for o in outputs), default=-1)
     for number in range(first, last + 1):
         node = builder.nodes[number]
-        if number not in known and node.aval.dtype.char in FLOATS:
+        if number in known:
+            continue
+        if node.prim is pick:
+            known[number] = (known.get(node.inputs[0]) or {}).get(node.params["index"])
+        elif node.aval.dtype.char in CARRYING:
             arriving = [known.get(i) for i in node.inputs]
             if any(t is not None for t in arriving):
                 known[number] = _node_jvp(builder, number, node, arriving)
     return [known.get(o.number) or zeros_like(o) for o in outputs]
 
 
-def _node_jvp(builder: Builder, number: int, node: Node, tangents: list[Value | None]) -> Value | None:
+def _node_jvp(builder: Builder, number: int, node: Node, tangents: list[Value | None]) -> Any:
     inputs = [builder.value(i) for i in node.inputs]
     y, prim = builder.value(number), node.prim
+    if prim is scan:
+        return scan_tangents(builder, number, tangents, pushforward)
     if prim.name == "stop_gradient":
         return None
     if prim is select:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,10 @@ from jitad.cache.identity import Target
 from jitad.cache.signature import Signature
 from jitad.differentiate import one, pullback
 from jitad.errors import OutputError, SignatureError
-from jitad.evaluate import evaluate
+from jitad.evaluate import GuardMiss, evaluate
 from jitad.optimise import optimise
 from jitad.request import Arguments, Request
-from jitad.tape import Builder, Tape, Value
+from jitad.tape import Builder, Guard, Tape, Value
 from jitad.trace.pytree import TreeDef, leaves_of, unflatten
 from jitad.trace.recorder import Recording, record
 from jitad.trace.where import user_line
@@ -78,8 +79,26 @@ class Entry:
 
     def captured(self, target: Target) -> tuple[Any, ...] | None:
         """The captured inputs as they are now; None if the captures are not those of this tape."""
-        fetch = self.plan.compile(target)
-        return None if fetch is None else fetch()
+        return self.plan.values(target)
+
+    @cached_property
+    def _conditions(self) -> Tape:
+        """The part of the tape that its guards need."""
+        builder = Builder()
+        values = [builder.input(self.tape.nodes[i].aval, n)
+                  for i, n in zip(self.tape.inputs, self.tape.names, strict=True)]
+        builder.replay(self.tape, values)
+        return builder.finish(())
+
+    def missed(self, inputs: Sequence[Any]) -> Guard | None:
+        """The first guard that these inputs break: they take another way through the user's code."""
+        if not self.tape.guards:
+            return None
+        try:
+            evaluate(self._conditions, *inputs)
+        except GuardMiss as miss:
+            return miss.guard
+        return None
 
     def kernel(self, inputs: Sequence[Any]) -> Any:
         """The kernel for inputs that lie in memory as these do; compiled once."""

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
-
 
 import numpy as np
 
 from jitad.evaluate import evaluate_node
+from jitad.optimise_scan import optimise_scans, size
 from jitad.primitives.core import TABLE, full, select
 from jitad.primitives.reduce import reduce_sum
 from jitad.primitives.view import Map, spread, view
@@ -29,10 +30,16 @@ FOLD_LIMIT = 1 << 16      # elements: larger constants are cheaper to compute th
 def optimise(tape: Tape) -> Tape:
     """An equivalent tape with fewer and cheaper nodes."""
     before = -1
-    while len(tape) != before:
-        before = len(tape)
-        tape = _once(tape)
+    while size(tape) != before:
+        before = size(tape)
+        tape = optimise_scans(_once(tape), _body)
     return tape
+
+
+@lru_cache(maxsize=256)
+def _body(tape: Tape) -> Tape:
+    """The body of a loop, optimised once."""
+    return optimise(tape)
 
 
 class _Replay(Builder):
@@ -76,7 +83,7 @@ def _rebuild(builder: Builder, node: Node, inputs: list[Value]) -> Value:
 
 def _worth_folding(node: Node) -> bool:
     """A broadcast number stays a number: loops read it for nothing."""
-    return node.aval.size <= FOLD_LIMIT and node.prim.kind not in ("view", "call")
+    return node.aval.size <= FOLD_LIMIT and node.prim.kind not in ("view", "call", "scan", "pick")
 
 
 def rewrites(*names: str) -> Callable[[Rewrite], Rewrite]:

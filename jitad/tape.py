@@ -39,6 +39,8 @@ class Aval:
 
     def __str__(self) -> str:
         short = {"float64": "f8", "float32": "f4", "int64": "i8", "bool": "b1"}.get(self.dtype.name, self.dtype.name)
+        if self.dtype == object:
+            return f"bundle of {self.shape[0]}"
         return f"{short}[{','.join(map(str, self.shape))}]"
 
 

@@ -170,14 +170,27 @@ class Transformed:
             if reasons:
                 _warn(self.__name__, reasons)
             return entry
-        return cache.store.get_or_build(owner, key, make, accept=lambda entry: entry.plan.matches(self._target))
+        return cache.store.get_or_build(owner, key, make, accept=lambda entry: self._serves(entry, arguments))
+
+    def _serves(self, entry: Entry, arguments: Arguments) -> bool:
+        """Whether the captures are those of the entry, and the call takes its way through the code."""
+        captured = entry.captured(self._target)
+        return captured is not None and entry.missed([*arguments.inputs, *captured]) is None
+
+    def _changes(self, entry: Entry, arguments: Arguments) -> list[str]:
+        """What an entry of the same signature does not have in common with this call, in words."""
+        captured = entry.captured(self._target)
+        if captured is None:
+            return entry.plan.changes(self._target)
+        guard = entry.missed([*arguments.inputs, *captured])
+        return [] if guard is None else [f"another way is taken at {guard.where}"]
 
     def _reasons(self, owner: str, arguments: Arguments) -> list[str]:
         """How this call differs from the closest that the function has seen, the latest if several are as close; empty
         for the first."""
         entries = [entry for _, entry in cache.store.entries(owner) if entry.request == self._request]
         entries = [*dict.fromkeys([known.entry for known in self._known if known.entry in entries] + entries)]
-        ways = [entry.plan.changes(self._target) for entry in entries if entry.signature == arguments.signature] or [
+        ways = [self._changes(entry, arguments) for entry in entries if entry.signature == arguments.signature] or [
             differences(arguments, self._positional(len(e.structures) - len(e.keywords)), e) for e in entries]
         return min(ways, key=len, default=[])
 
@@ -197,7 +210,8 @@ class Transformed:
         def action() -> None:
             others = [k for k in self._known if k is not known and k.warm is not None]
             self._known = (known, *others[:REMEMBERED - 1])
-            self._warm = known.warm
+            ways = [k.warm for k in self._known if k.entry.tape.guards and k.signature == known.signature]
+            self._warm = _either(ways) if known.entry.tape.guards and len(ways) > 1 else known.warm
         cache.store.publish(owner_of(self), (self._request, known.signature), known.entry, known, action)
 
     def _keyword_names(self, count: int) -> list[str | None]:
@@ -307,7 +321,7 @@ class _Remembered:
     def forget(self) -> None:
         """Called by the cache: the entry is gone."""
         home = self.home()
-        if home is not None and home._warm is self.warm:
+        if home is not None:
             home._warm = None
         self.warm = None
 
@@ -355,6 +369,20 @@ def _calling(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
     return call
+
+
+def _either(ways: list[Any]) -> Callable[..., Any]:
+    """Ways through one function's branches, tried in turn: each kernel knows whether it is on its way."""
+    from jitad.compile.runtime import Miss, StatusMiss
+
+    def warm(*args: Any, **kwargs: Any) -> Any:
+        for way in ways:
+            try:
+                return way(*args, **kwargs)
+            except StatusMiss:
+                continue
+        raise Miss
+    return warm
 
 
 def _aliased(recorder: Any, leaf: Any, name: str) -> Any:

@@ -6,11 +6,12 @@ shapes of arrays are checked by the kernel itself.
 """
 from __future__ import annotations
 
+import functools
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from keyword import iskeyword
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 import optree
@@ -42,7 +43,10 @@ def warm_function(entry: Entry, kernel: Any, target: Target, counters: Any, leav
                              f"{PREFIX}counters": counters, f"{PREFIX}error": Exception,
                              f"{PREFIX}finish": entry.result.build}
     heads = [name if named and name else f"{PREFIX}p{i}" for i, name in enumerate(names)]
-    given, lines = _take_apart([*heads, *entry.keywords], entry.structures, bound)
+    writer = _TakingApart(bound)
+    given = [leaf for name, tree in zip([*heads, *entry.keywords], entry.structures, strict=True)
+             for leaf in writer.tree(name, tree)]
+    lines = _attempt(writer.lines)
     for name, leaf in zip(given, leaves, strict=True):
         check = _check(name, leaf, bound)
         if check is None:
@@ -50,13 +54,18 @@ def warm_function(entry: Entry, kernel: Any, target: Target, counters: Any, leav
         lines.append(f"if {check}: raise {PREFIX}miss")
     inputs = [n for n, d in zip(given, entry.dynamic, strict=True) if d]
     call = f"{PREFIX}kernel({', '.join([*inputs, *source.inputs])})"
-    if source.lines:
-        lines += ["try:", *(f"    {line}" for line in source.lines)]
-        lines += [f"except {PREFIX}error:", f"    raise {PREFIX}miss"]
-    lines += [f"{PREFIX}result = {call}", f"{PREFIX}counters.hits += 1",
+    lines += [*_attempt(source.lines),
+              f"{PREFIX}result = {call}", f"{PREFIX}counters.hits += 1",
               f"return {PREFIX}result" if entry.result.plain else f"return {PREFIX}finish({PREFIX}result)"]
     head = ", ".join([*heads, *(["*", *entry.keywords] if entry.keywords else ())])
     return _function(head, lines, bound, source.namespace)
+
+
+def _attempt(lines: Sequence[str]) -> list[str]:
+    """The statements, where any error is a miss."""
+    if not lines:
+        return []
+    return ["try:", *(f"    {line}" for line in lines), f"except {PREFIX}error:", f"    raise {PREFIX}miss"]
 
 
 _NAME = re.compile(r"(?<![\w.'\"])[^\W\d]\w*")
@@ -76,60 +85,60 @@ def _check(name: str, leaf: Any, bound: dict[str, Any]) -> str | None:
     return f"{name} is not {key}" if is_atom(leaf) else None
 
 
-def _take_apart(names: Sequence[str], structures: Sequence[TreeDef],
-                bound: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """The variables of the leaves of the arguments, and the statements that put them there."""
-    lines: list[str] = []
-    leaves = [leaf for name, tree in zip(names, structures, strict=True) for leaf in _leaves(name, tree, bound, lines)]
-    if lines:
-        lines = ["try:", *(f"    {line}" for line in lines), f"except {PREFIX}error:", f"    raise {PREFIX}miss"]
-    return leaves, lines
+class _TakingApart:
+    """Writes the statements that take arguments apart; they end in any error where one has another structure."""
 
+    def __init__(self, bound: dict[str, Any]):
+        self.bound = bound
+        self.lines: list[str] = []
 
-def _leaves(name: str, tree: TreeDef, bound: dict[str, Any], lines: list[str]) -> list[str]:
-    """The variables of the leaves of the argument or part `name`; writes the statements that take it apart."""
-    inner = {number: rest for number, *rest in tree.inner}
-    numbers = itertools.count()
+    def tree(self, name: str, tree: TreeDef) -> list[str]:
+        """The variables of the leaves of `name`, an argument or a part of one."""
+        if _plain(tree.spec):
+            return self._branch(name, tree.spec, {number: rest for number, *rest in tree.inner}, itertools.count())
+        parts = self._variables(count_leaves(tree))
+        self.lines.append(f"[{', '.join(parts)}] = {self._bind(_flattener(tree))}({name})")
+        return parts
 
-    def bind(value: Any) -> str:
-        bound[f"{PREFIX}s{len(bound)}"] = value
-        return f"{PREFIX}s{len(bound) - 1}"
-
-    def variables(count: int) -> list[str]:
-        return [f"{PREFIX}u{len(lines)}_{i}" for i in range(count)]
-
-    def visit(name: str, spec: Any) -> list[str]:
+    def _branch(self, name: str, spec: Any, inner: dict[int, Any], numbers: Iterator[int]) -> list[str]:
         if spec.is_leaf():
             number = next(numbers)
-            if number not in inner:
-                return [name]
-            cls, fields, below = inner[number]
-            lines.append(f"if {name}.__class__ is not {bind(cls)}: raise {PREFIX}miss")
-            (parts,) = variables(1)
-            lines.append(f"{parts} = ({''.join(f'{name}.{field}, ' for field in fields)})")
-            return _leaves(parts, below, bound, lines)
-        cls = spec.type
-        lines.append(f"if {name}.__class__ is not {bind(cls)}: raise {PREFIX}miss")
-        parts = variables(spec.num_children)
-        if cls is dict:
-            lines.append(f"if {bind(len)}({name}) != {spec.num_children}: raise {PREFIX}miss")
-            keys = [repr(k) if type(k) in (int, str) else bind(k) for k in spec.entries()]
-            lines.extend(f"{part} = {name}[{key}]" for part, key in zip(parts, keys, strict=True))
+            return [name] if number not in inner else self._dataclass(name, *inner[number])
+        self._check_class(name, spec.type)
+        parts = self._variables(spec.num_children)
+        if spec.type is dict:
+            self.lines.append(f"if {self._bind(len)}({name}) != {len(parts)}: raise {PREFIX}miss")
+            keys = [repr(k) if type(k) in (int, str) else self._bind(k) for k in spec.entries()]
+            self.lines += [f"{part} = {name}[{key}]" for part, key in zip(parts, keys, strict=True)]
         else:
-            lines.append(f"[{', '.join(parts)}] = {name}")
-        return [leaf for part, child in zip(parts, spec.children(), strict=True) for leaf in visit(part, child)]
-    if _plain(tree.spec):
-        return visit(name, tree.spec)
-    parts = variables(count_leaves(tree))
-    lines.append(f"[{', '.join(parts)}] = {bind(_flattener(tree))}({name})")
-    return parts
+            self.lines.append(f"[{', '.join(parts)}] = {name}")
+        return [leaf for part, child in zip(parts, spec.children(), strict=True)
+                for leaf in self._branch(part, child, inner, numbers)]
+
+    def _dataclass(self, name: str, cls: type, fields: Sequence[str], below: TreeDef) -> list[str]:
+        self._check_class(name, cls)
+        (parts,) = self._variables(1)
+        self.lines.append(f"{parts} = ({''.join(f'{name}.{field}, ' for field in fields)})")
+        return self.tree(parts, below)
+
+    def _check_class(self, name: str, cls: type) -> None:
+        self.lines.append(f"if {name}.__class__ is not {self._bind(cls)}: raise {PREFIX}miss")
+
+    def _bind(self, value: Any) -> str:
+        name = f"{PREFIX}s{len(self.bound)}"
+        self.bound[name] = value
+        return name
+
+    def _variables(self, count: int) -> list[str]:
+        return [f"{PREFIX}u{len(self.lines)}_{i}" for i in range(count)]
 
 
 def _plain(spec: Any) -> bool:
     """Whether a tree is made of dicts, tuples, lists and named tuples alone."""
     cls = spec.type
-    return spec.is_leaf() or (cls in (dict, tuple, list) or optree.is_namedtuple_class(cls)) and all(
-        map(_plain, spec.children()))
+    if spec.is_leaf():
+        return True
+    return (cls in (dict, tuple, list) or optree.is_namedtuple_class(cls)) and all(map(_plain, spec.children()))
 
 
 def _flattener(tree: TreeDef) -> Callable[[Any], list[Any]]:
@@ -145,7 +154,13 @@ def _function(head: str, lines: list[str], bound: dict[str, Any], namespace: dic
     """The function with its own names as closure cells, in the user's globals."""
     outer = [f"def {PREFIX}make({', '.join(bound)}):", f" def warm({head}):", *(f"  {line}" for line in lines),
              " return warm"]
-    made: dict[str, Any] = {}
-    exec(compile("\n".join(outer), "<captures>", "exec"), made)
-    make = FunctionType(made[f"{PREFIX}make"].__code__, namespace)
+    make = FunctionType(_compiled("\n".join(outer)), namespace)
     return make(*bound.values())
+
+
+@functools.lru_cache(maxsize=1024)
+def _compiled(source: str) -> CodeType:
+    """The code of the one function that `source` defines; a function made again has the same source."""
+    made: dict[str, Any] = {}
+    exec(compile(source, "<captures>", "exec"), made)
+    return made[f"{PREFIX}make"].__code__

@@ -4,6 +4,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import dataclasses
+import enum
 import inspect
 import warnings
 
@@ -437,6 +438,42 @@ def test_captures_are_seen_and_compile_nothing(monkeypatch):
         monkeypatch.setitem(globals(), "TABLE", np.array([0.0, 1.0, 2.0]))
         for x in (x3, y3):
             same(f(x), expected(x))
+
+
+@dataclasses.dataclass
+class WithMethods:
+    w: object
+
+    def scaled(self):
+        return self.w * SCALE
+
+    @property
+    def doubled(self):
+        return SCALE * self.w
+
+
+class Tuple(collections.namedtuple("Tuple", "w")):
+    def scaled(self):
+        return self.w * SCALE
+
+
+class Kind(enum.Enum):
+    A = 1
+
+    def scaled(self):
+        return SCALE
+
+
+def test_methods_of_arguments_never_freeze_what_they_read(monkeypatch):
+    """They run as they are: what they read is guarded by value."""
+    cases = [(jit(lambda p, x: np.sum(p.scaled() * x)), WithMethods(y3)),
+             (jit(lambda p, x: p.doubled @ x), WithMethods(y3)),
+             (jit(lambda p, x: np.sum(p.scaled() * x)), Tuple(y3)),
+             (jit(lambda p, x: np.sum(p.scaled() * y3 * x)), Kind.A)]
+    for scale in (2.0, 3.0, 2.0):
+        monkeypatch.setitem(globals(), "SCALE", scale)
+        for f, p in cases:
+            same(f(p, x3), float(scale * 32)), same(f(p, x3), float(scale * 32))
 
 
 def test_a_lambda_made_again_is_the_same_function():

@@ -298,9 +298,37 @@ def test_c_function():
         assert call(np.zeros(3))[0] > 0 and call(-x3)[0] > 0 and call(np.full(3, np.nan))[0] > 0
 
 
+def test_c_function_binds_data_of_any_kind():
+    rest = (True, np.float32(2.5), np.int8(-3), np.array(2.0), np.array([True, False, True]), np.arange(9.0)[::3],
+            np.asfortranarray(np.arange(9.0).reshape(3, 3)), np.array([1, 2, 3], "i2"), {"w": y3, "name": "text"})
+
+    def f(x, flag, single, small, zero, mask, strided, fortran, short, tree):
+        factor = np.where(flag, 1.0, 2.0) * single * small * zero
+        return factor * np.sum(np.where(mask, x * strided, x @ fortran) * short * tree["w"])
+
+    g = jit_grad(f)
+    status, value, gradient = as_python(g.compile(x3, *rest).cfunc, 3)(x3)
+    assert status == 0
+    np.testing.assert_allclose(value, f(x3, *rest), rtol=1e-12)
+    np.testing.assert_allclose(gradient, g(x3, *rest), rtol=1e-12)
+
+
+def test_c_function_sees_bound_arrays_change_and_outlives_the_cache():
+    data, shift = np.ones(3), np.zeros(3)
+    pointer = jit_grad(lambda x, y: np.sum(x * y) + np.sum(x * shift)).compile(x3, data).cfunc
+    cache.clear()
+    gc.collect()
+    call = as_python(pointer, 3)
+    same(call(x3)[2], np.ones(3))
+    data[:], shift[:] = y3, 10.0
+    same(call(x3)[2], y3 + 10)
+
+
 def test_c_function_needs_one_float64_vector():
     for compiled in (jit_grad(lambda t: t * t).compile(2.0), jit_grad(lambda x: np.sum(x)).compile(np.ones((2, 2))),
                      jit_grad(lambda x: np.sum(x)).compile(x3.astype("f4")),
                      jit_grad(lambda x, y: np.sum(x * y), argnums=(0, 1)).compile(x3, y3)):
         with pytest.raises(jitad.SignatureError, match="vector"):
             compiled.cfunc  # noqa: B018
+    with pytest.raises(jitad.SignatureError, match="float64 value"):
+        jit_grad(lambda x: np.sum(x.astype("f4"))).compile(x3).cfunc  # noqa: B018

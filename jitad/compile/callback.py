@@ -41,7 +41,7 @@ class Callback:
         sweep = emit_llvm(program, module, "jitad_sweep")
         sweep.linkage = "internal"
         _build(module, sweep, program, vector, len(bound[vector]))
-        self._native = compile_module(module)
+        self._native = compile_module(module, straight=program.straight)
         self._kept = [x for i, x in enumerate(bound) if i != vector]
         words = [_word(x) for x in self._kept]
         self._block = (ctypes.c_uint64 * max(len(words), 1))(*words)

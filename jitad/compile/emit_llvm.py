@@ -11,10 +11,12 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 
 from jitad.compile.loops import (
     Accumulator,
+    Assign,
     Buffer,
     Call,
     Combine,
@@ -73,6 +75,8 @@ class _Emitter:
         self.strides: dict[str, list[Any]] = {}
         self.variables: dict[str, Any] = {}
         self.accumulators: dict[str, Any] = {}
+        self.depth = 0                                              # loops around the present position
+        self.short = not program.straight
         self.owned: list[Any] = []                                  # memory to free
 
     def run(self) -> None:
@@ -131,7 +135,8 @@ class _Emitter:
     def _constant(self, b: Buffer) -> Any:
         assert b.value is not None
         kind = MEMORY[b.dtype]
-        values = [ir.Constant(kind, v) for v in b.value.ravel().tolist()] or [ir.Constant(kind, 0)]
+        flat = b.value.ravel().astype(np.uint8 if b.dtype == "b1" else b.value.dtype).tolist()
+        values = [ir.Constant(kind, v) for v in flat] or [ir.Constant(kind, 0)]
         array = ir.ArrayType(kind, len(values))
         variable = ir.GlobalVariable(self.function.module, array, self.function.module.get_unique_name(b.name))
         variable.linkage, variable.global_constant = "internal", True
@@ -140,7 +145,7 @@ class _Emitter:
 
     # --- scalars -----------------------------------------------------------------------------
     def value(self, e: Expr) -> Any:
-        return build(self.builder, e, self._Names(self), load=self._load)
+        return build(self.builder, e, self._Names(self), load=self._load, inline=self.depth > 0 or self.short)
 
     class _Names(dict):
         """Variables by name, accumulators read where they stand."""
@@ -186,6 +191,9 @@ class _Emitter:
         if slot is None:
             slot = self.accumulators[s.name] = self.slots.alloca(first.type, name=s.name)
         self.builder.store(first, slot)
+
+    def _assign(self, s: Assign) -> None:
+        self.builder.store(self.value(s.expr), self.accumulators[s.name])
 
     def _combine(self, s: Combine) -> None:
         slot = self.accumulators[s.name]
@@ -248,7 +256,9 @@ class _Emitter:
         index.add_incoming(start, before)
         self.builder.cbranch(self.builder.icmp_signed("<", index, stop), inside, done)
         self.builder.position_at_end(inside)
+        self.depth += 1
         body(index)
+        self.depth -= 1
         following = self.builder.add(index, INT64(step), flags=("nsw",))
         index.add_incoming(following, self.builder.block)
         self.builder.branch(head)

@@ -18,8 +18,8 @@ from typing import Any
 from jitad.compile.index import Affine, Indices
 from jitad.compile.loops import tag
 from jitad.compile.pull import Pull
-from jitad.compile.roots import Check, Root, _check_root, roots_of, sums
-from jitad.compile.scalar import Expr, const
+from jitad.compile.roots import Check, Root, _check_root, roots_of, sums, views_of
+from jitad.compile.scalar import COMPARISONS, Expr, const
 from jitad.tape import Tape
 
 VIRTUAL = frozenset({"elementwise", "view", "gather", "reshape", "triangle", "input", "const"})
@@ -30,7 +30,7 @@ DEEP = 60         # operations nested in one expression
 
 @dataclass(eq=False)
 class Group:
-    """Roots that run together. `kind`: ``loop`` over `length`, ``scalar``, ``call`` or ``running``."""
+    """Roots that run together. `kind`: ``loop`` over `length`, ``scalar``, ``call``, ``running`` or ``scan``."""
 
     kind: str
     length: int = 0
@@ -94,6 +94,10 @@ def _forced(tape: Tape) -> set[int]:
             forced.add(number)
         if kind == "call":
             forced.update(i for i in node.inputs if tape.nodes[i].prim.kind != "input")
+        if kind == "scan":
+            forced.update(views_of(tape, i)[-1] for i in node.inputs)
+        if node.prim.name in ("reduce_max", "reduce_min"):
+            forced.update(_compared(tape, node.inputs[0]))
         if kind in ("gather", "reshape"):
             forced.update(i for i in node.inputs[:1] if tape.nodes[i].prim.kind in ("elementwise", "triangle", "gather"))
         depth[number] = 1 + max((depth[i] for i in node.inputs if i not in forced), default=0)
@@ -102,6 +106,21 @@ def _forced(tape: Tape) -> set[int]:
     forced.update(sums(tape))
     forced.update(g.node for g in tape.guards)
     return {n for n in forced if tape.nodes[n].prim.kind not in ("input", "const")}
+
+
+def _compared(tape: Tape, number: int) -> list[int]:
+    """The source of `number`, of which an extremum is taken, if it is compared with something too: with the
+    extremum, perhaps, to which an element computed again, with another last bit, would not be equal."""
+    source = views_of(tape, number)[-1]
+    stack = [source] if tape.nodes[source].prim.kind == "elementwise" else []
+    while stack:
+        for user in tape.uses[stack.pop()]:
+            prim = tape.nodes[user].prim
+            if prim.name in COMPARISONS:
+                return [source]
+            if prim.kind in ("view", "reshape", "gather"):
+                stack.append(user)
+    return []
 
 
 class _Planner:
@@ -114,6 +133,9 @@ class _Planner:
 
     def run(self) -> Plan:
         for number in sorted(self.materialised):
+            if self.tape.nodes[number].prim.kind == "pick":
+                self.roots[number] = self.roots[self.tape.nodes[number].inputs[0]]
+                continue
             pending = roots_of(self.tape, number, self.summed.get(number))
             self.roots[number] = []
             for root in pending:
@@ -124,7 +146,7 @@ class _Planner:
 
     def _analyse(self, root: Root) -> None:
         """Find out what the root reads, and at which indices."""
-        if root.kind == "call":
+        if root.kind in ("call", "scan"):
             return
         names = {d: f"d{d}" for d in root.looped}
         reads: dict[tuple[Any, Indices], None] = {}
@@ -176,8 +198,7 @@ class _Planner:
         return tuple([d for d in root.looped if d not in order] + order)
 
     def _place(self, root: Root) -> None:
-        kind = "call" if root.kind == "call" else "running" if root.kind == "running" else (
-            "loop" if root.order else "scalar")
+        kind = root.kind if root.kind in ("call", "running", "scan") else "loop" if root.order else "scalar"
         length = root.extents[root.axis] if root.axis is not None else 0
         earliest = 0
         for number, at in root.reads:
@@ -185,6 +206,9 @@ class _Planner:
                 same = self._pointwise(made, root, at) or (
                     kind == "scalar" and self.groups[made.group].kind == "scalar")
                 earliest = max(earliest, made.group if same else made.group + 1)
+        for made in root.after:
+            together = kind == "scalar" and self.groups[made.group].kind == "scalar"
+            earliest = max(earliest, made.group if together else made.group + 1)
         for place in range(earliest, len(self.groups)):
             group = self.groups[place]
             if group.kind == kind and group.length == length and kind in ("loop", "scalar"):
@@ -224,15 +248,22 @@ class _Planner:
 
     def _level(self, root: Root) -> int:
         level = 0
-        for number, _ in root.reads:
+        for number, at in root.reads:
             for made in self.roots.get(number, ()):
                 if made.group != root.group or made is root or root.axis is None:
                     continue
                 level = max(level, made.level)
                 root.level = made.level
-                if made.kind != "map" or made.phase != root.phase:
+                if made.kind != "map" or made.phase != root.phase or not _same_step(made, root, at):
                     level = max(level, made.level + 1)
         return level
+
+
+def _same_step(made: Root, reader: Root, at: Indices) -> bool:
+    """Whether `reader` reads, at every step of loops that both share, just the element that `made` makes there."""
+    wanted = {d: f"d{reader.order[p]}" for p, d in enumerate(made.order)}
+    return all(isinstance(index, Affine) and (index.is_variable(wanted[d]) if d in wanted else not index.terms)
+               for d, index in enumerate(at))
 
 
 def _placeholder(number: int, at: Indices) -> Expr:

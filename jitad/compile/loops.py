@@ -8,7 +8,8 @@ Meaning of the statements:
 
 =========== =====================================================================
 Let         a new scalar variable, assigned once
-Accumulator a scalar variable that `Combine` changes, with its first value
+Accumulator a scalar variable that `Combine` and `Assign` change, with its first value
+Assign      a new value for such a variable
 Combine     ``variable = variable op expr`` with op one of add, max, min, and, or; the order
             of an ``add`` is free (reassociation is what lets a sum run in vector lanes);
             ``add_in_order`` keeps it
@@ -34,12 +35,17 @@ import numpy as np
 
 from jitad.compile.scalar import Expr
 
+SHORT = 100       # statements outside of loops up to which they are compiled as carefully as loops
 DTYPE_TAGS = {"float64": "f8", "float32": "f4", "int64": "i8", "int32": "i4", "int16": "i2", "int8": "i1",
               "uint8": "u1", "uint16": "u2", "uint32": "u4", "bool": "b1"}
 
 
+_TAG_OF_NUMBER = {np.dtype(name).num: tag for name, tag in DTYPE_TAGS.items()}
+
+
 def tag(dtype: np.dtype) -> str:
-    return DTYPE_TAGS[dtype.name]
+    """The tag of a supported dtype."""
+    return _TAG_OF_NUMBER.get(dtype.num) or DTYPE_TAGS[dtype.name]
 
 
 @dataclass(frozen=True)
@@ -75,6 +81,12 @@ class Let:
 class Accumulator:
     name: str
     first: Expr
+
+
+@dataclass
+class Assign:
+    name: str
+    expr: Expr
 
 
 @dataclass
@@ -138,7 +150,7 @@ class Note:
     text: str
 
 
-Statement = Let | Accumulator | Combine | Store | Update | Fill | Loop | Call | Return | Note
+Statement = Let | Accumulator | Assign | Combine | Store | Update | Fill | Loop | Call | Return | Note
 
 
 @dataclass(frozen=True)
@@ -152,6 +164,11 @@ class Program:
     body: Sequence[Statement]
     results: tuple[Expr, ...]
     workspace: dict[str, int]
+
+    @property
+    def straight(self) -> bool:
+        """Whether much of the code runs once: then it should be small rather than fast."""
+        return len(self.body) > SHORT
 
 
 STATUS_OK, STATUS_INDEX, STATUS_LINALG, STATUS_RANGE, STATUS_GUARD = 0, 1, 2, 3, 4

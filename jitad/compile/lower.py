@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -30,6 +31,7 @@ from jitad.compile.nest import Nest
 from jitad.compile.pull import Pull
 from jitad.compile.roots import Root
 from jitad.compile.scalar import Expr, call, const, load, var
+from jitad.compile.scan_lower import lower_scan
 from jitad.tape import Tape
 
 IDENTITY = {"add": 0.0, "add_in_order": 0.0, "max": -math.inf, "min": math.inf, "and": True, "or": False}
@@ -62,6 +64,8 @@ class _Lowering:
         self.constants: dict[int, Buffer] = {}
         self.guards = {g.node: g for g in self.tape.guards}
         self.places: dict[int, Place] = {}
+        self.sources: dict[int, Callable[[Indices], Expr]] = {}     # how to read inputs that the outside has
+        self.inner: list[tuple[_Lowering, int]] = []    # the lowerings of loops' bodies, with their groups
         self.body: list[Statement] = []
         self.group = 0
         self.block = 0                                  # rows in a block of the current group, 0: not blocked
@@ -77,14 +81,20 @@ class _Lowering:
     def run(self) -> Program:
         for number in self.tape.inputs:
             self.body += self._guarded(number)
+        self.lower_groups()
+        return self._program()
+
+    def lower_groups(self) -> None:
+        """Append the statements of all groups to the body."""
         for self.group, group in enumerate(self.plan.groups):
             if group.kind == "scalar":
                 self._scalar_group(group)
             elif group.kind == "call":
                 self._call(group)
+            elif group.kind == "scan":
+                lower_scan(self, group)
             else:
                 self._loop_group(group)
-        return self._program()
 
     def _program(self) -> Program:
         tape = self.tape
@@ -98,17 +108,34 @@ class _Lowering:
         work, sizes = self._workspace()
         results = tuple(var(self.names[o], tag(tape.nodes[o].aval.dtype)) for o in tape.outputs
                         if not tape.nodes[o].aval.ndim)
-        return Program(tuple(parameters), outputs, (*self.constants.values(), *work), self.body, results, sizes)
+        return Program(tuple(parameters), outputs, (*self.data(), *work), self.body, results, sizes)
+
+    def data(self) -> list[Buffer]:
+        """The constants, those of loops' bodies included."""
+        return [*self.constants.values(), *(c for inner, _ in self.inner for c in inner.data())]
+
+    def buffer(self, number: int) -> None:
+        """Give an input memory of its own."""
+        self.places[number] = Place(self.names[number], 0, 0)
+
+    def arrays(self, inside: bool = False) -> list[tuple[Place, str, tuple[int, ...]]]:
+        """The work arrays with their dtypes and shapes; `inside` a loop's body, the outputs are such too."""
+        arrays: list[tuple[Place, str, tuple[int, ...]]] = []
+        for number, place in self.places.items():
+            aval = self.tape.nodes[number].aval
+            if number in self.tape.outputs and aval.ndim and not inside:
+                continue
+            arrays.append((place, tag(aval.dtype), (self._block_of(number),) if place.local else aval.shape))
+        for inner, group in self.inner:
+            arrays += [(replace(place, first=group, last=group), dtype, shape)
+                       for place, dtype, shape in inner.arrays(inside=True)]
+        return arrays
 
     def _workspace(self) -> tuple[list[Buffer], dict[str, int]]:
         """Offsets by lifetime: two arrays share a place if no group touches both."""
         taken: dict[str, list[tuple[int, int, Place]]] = {}
         buffers, sizes = [], {}
-        for number, place in sorted(self.places.items(), key=lambda item: item[1].first):
-            aval = self.tape.nodes[number].aval
-            if number in self.tape.outputs and aval.ndim:
-                continue
-            dtype, shape = tag(aval.dtype), (self._block_of(number),) if place.local else aval.shape
+        for place, dtype, shape in sorted(self.arrays(), key=lambda array: array[0].first):
             size = -(-max(int(np.prod(shape, dtype=np.int64)), 1) // 8) * 8
             busy = sorted((o, s) for o, s, p in taken.get(dtype, []) if p.first <= place.last and place.first <= p.last)
             offset = 0
@@ -129,6 +156,8 @@ class _Lowering:
         """The element of something that exists."""
         node = self.tape.nodes[number]
         dtype = tag(node.aval.dtype)
+        if number in self.sources:
+            return self.sources[number](at)
         if node.prim.kind == "const":
             if node.aval.ndim == 0:
                 return const(node.params["value"].value.item(), dtype)

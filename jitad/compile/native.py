@@ -47,16 +47,19 @@ def target_machine() -> Any:
     return binding.Target.from_default_triple().create_target_machine(cpu=cpu, features=features, opt=3, jit=True)
 
 
-def optimise(module: Any, machine: Any, level: int = 3) -> None:
-    """LLVM's default pipeline, with loop and SLP vectorisation."""
+def optimise(module: Any, machine: Any, level: int = 3, straight: bool = False) -> None:
+    """LLVM's default pipeline, with loop vectorisation, and SLP vectorisation unless most of the code is
+    `straight`: there it takes most of the time and gains little."""
     options = binding.create_pipeline_tuning_options(speed_level=level)
-    options.loop_vectorization = options.slp_vectorization = level > 1
+    options.loop_vectorization = level > 1
+    options.slp_vectorization = level > 1 and not straight
     options.loop_interleaving = options.loop_unrolling = level > 0
     builder = binding.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
 
 
-def compile_module(source: str | ir.Module, level: int = 3, vector_width: int = VECTOR_WIDTH) -> Native:
+def compile_module(source: str | ir.Module, level: int = 3, vector_width: int = VECTOR_WIDTH,
+                   straight: bool = False) -> Native:
     """Compile for this processor. Symbols outside of the module are looked up in the process."""
     start = time.perf_counter()
     machine = target_machine()
@@ -67,7 +70,7 @@ def compile_module(source: str | ir.Module, level: int = 3, vector_width: int = 
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
     module.verify()
     parsed = time.perf_counter()
-    optimise(module, machine, level)
+    optimise(module, machine, level, straight)
     optimised = time.perf_counter()
     engine = binding.create_mcjit_compiler(module, machine)
     found: list[bytes] = []
@@ -78,7 +81,8 @@ def compile_module(source: str | ir.Module, level: int = 3, vector_width: int = 
 
 
 def load_code(code: bytes) -> Native:
-    """The object file of a `Native`, linked into this process, which must have the same processor."""
+    """The object file of a `Native`, linked into this process, which must have the same processor. What the code
+    calls by name (libm, and the routines after `register_symbols`) must be there."""
     start = time.perf_counter()
     machine = target_machine()
     module = binding.parse_assembly("")

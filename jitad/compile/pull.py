@@ -101,9 +101,10 @@ class Pull:
             known = self.inverses[source, at] = (divisor, const(1.0) / divisor)
         return known[1]
 
-    def gathered(self, node: Node, at: Indices) -> Indices:
-        """The source's indices of a gather (or the target's of a scatter) at `at`."""
-        arrays = node.inputs[1:]
+    def gathered(self, node: Node, at: Indices, first: int = 1) -> Indices:
+        """The source's indices of a gather (or the target's of a scatter) at `at`; the integer arrays are the
+        node's inputs from `first` on."""
+        arrays = node.inputs[first:]
         leading = self.tape.nodes[arrays[0]].aval.ndim
         shape = node.params.get("shape") or self.tape.nodes[node.inputs[0]].aval.shape
         chosen = {axis: self._wrapped(i, at[:leading], shape[axis])

@@ -26,7 +26,7 @@ def compile_python(program: Program) -> Callable[..., Any]:
     """The same source compiled by numba."""
     sweep = load_python(program)
     for name in sweep.__code__.co_names:
-        if name in sweep.__globals__ and name != "np":
+        if callable(sweep.__globals__.get(name)):
             sweep.__globals__[name] = _compiled(name)
     return numba.njit(error_model="numpy", nogil=True)(sweep)
 

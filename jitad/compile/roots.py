@@ -37,13 +37,14 @@ class Root:
     extents: tuple[int, ...]
     value: Callable[[Pull, Indices], Expr]
     target: Callable[[Pull, Indices], Indices]
-    kind: str = "map"                           # map, reduce, update, running, check, call
+    kind: str = "map"                           # map, reduce, update, running, check, call, scan
     reads: list[tuple[Any, Indices]] = field(default_factory=list)
     evaluated: list[tuple[int, Indices]] = field(default_factory=list)
     order: tuple[int, ...] = ()                 # loops, outermost first: dimensions of the domain
     axis: int | None = None                     # the dimension that the group walks
     group: int = -1
     level: int = 0
+    after: list[Root] = field(default_factory=list)   # stores that this one may overwrite
     separate: bool = False                      # wants loops of its own (would keep others from vectorising)
 
     @property
@@ -104,6 +105,20 @@ def _part_roots(number: int, node: Node, tape: Tape) -> Iterable[Root]:
             return tuple(weighted(start, [(1, i)]) if d == axis else i for d, i in enumerate(at))
         yield Root(number, "store", shape, lambda pull, at, part=part: pull.element(part, at), target, kind="update")
         start += shape[axis]
+
+
+def _assignment_roots(number: int, node: Node, tape: Tape) -> list[Root]:
+    """The old elements, then what is stored over them."""
+    base, *values = node.inputs
+    first = Root(number, "store", node.aval.shape, lambda pull, at: pull.element(base, at), lambda pull, at: at,
+                 kind="update")
+    if node.prim.kind == "put":
+        return [first, Root(number, "store", tape.nodes[values[0]].aval.shape,
+                            lambda pull, at: pull.element(values[0], at), lambda pull, at: pull.gathered(node, at, 2),
+                            kind="update", after=[first])]
+    return [first, *(Root(number, "store", tape.nodes[v].aval.shape, lambda pull, at, v=v: pull.element(v, at),
+                          lambda pull, at, index=index: through(index, at), kind="update", after=[first])
+                     for v, index in zip(values, node.params["indices"], strict=True))]
 
 
 def _running_root(number: int, node: Node) -> Root:
@@ -188,12 +203,25 @@ def _roots_of(tape: Tape, number: int, leaves: list[int] | None) -> list[Root]:
         return [_update_root(number, node, tape)]
     if kind == "concatenate":
         return list(_part_roots(number, node, tape))
+    if kind in ("update", "put"):
+        return _assignment_roots(number, node, tape)
     if kind == "cumulative":
         return [_running_root(number, node)]
+    if kind == "scan":
+        return [Root(number, "scan", (), _nothing, _nothing, kind="scan",
+                     reads=[(i, ()) for operand in node.inputs for i in views_of(tape, operand)])]
     if kind == "call":
         return [Root(number, "call", (), _nothing, _nothing, kind="call",
                      reads=[(i, ()) for i in node.inputs])]
     return [map_root(number, node)]
+
+
+def views_of(tape: Tape, number: int) -> list[int]:
+    """The node, what it is a view of, and so on."""
+    chain = [number]
+    while tape.nodes[chain[-1]].prim.kind in ("view", "reshape"):
+        chain.append(tape.nodes[chain[-1]].inputs[0])
+    return chain
 
 
 def _nothing(pull: Pull, at: Indices) -> Any:

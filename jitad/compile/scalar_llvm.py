@@ -31,11 +31,12 @@ Loader = Callable[[ir.IRBuilder, Expr, list[Any]], Any]
 
 
 def build(builder: ir.IRBuilder, expr: Expr, variables: Mapping[str, Any], expand: Expansions = EXPANSIONS,
-          memo: dict[Expr, Any] | None = None, load: Loader | None = None) -> Any:
+          memo: dict[Expr, Any] | None = None, load: Loader | None = None, inline: bool = True) -> Any:
     """The value of `expr` at the builder's position.
 
     `memo` may be shared by calls whose code dominates one another's. `load` builds
-    the `load` operation from the expression and the values of its indices.
+    the `load` operation from the expression and the values of its indices. Without `inline`
+    math functions stay calls: less code, for what runs once.
     """
     memo = {} if memo is None else memo
     stack = [expr]
@@ -55,11 +56,11 @@ def build(builder: ir.IRBuilder, expr: Expr, variables: Mapping[str, Any], expan
         elif node.op == "load" and load is not None:
             memo[node] = load(builder, node, [memo[a] for a in operands])
         else:
-            memo[node] = operation(builder, node, [memo[a] for a in operands], expand)
+            memo[node] = operation(builder, node, [memo[a] for a in operands], expand, inline)
     return memo[expr]
 
 
-def operation(builder: ir.IRBuilder, node: Expr, values: list[Any], expand: Expansions) -> Any:
+def operation(builder: ir.IRBuilder, node: Expr, values: list[Any], expand: Expansions, inline: bool) -> Any:
     """One operation on built operands."""
     op, dtype = node.op, node.dtype
     if op == "const":
@@ -88,7 +89,7 @@ def operation(builder: ir.IRBuilder, node: Expr, values: list[Any], expand: Expa
         if op == "fmod":
             return builder.frem(*values)
         if op in expand:
-            return math_call(builder, node, values, expand)
+            return math_call(builder, node, values, expand, inline)
     elif op in INT_OPS:
         return getattr(builder, INT_OPS[op])(*values)
     if op in ("floordiv", "mod"):          # of an index, which is not negative
@@ -144,24 +145,24 @@ def conversion(builder: ir.IRBuilder, value: Any, source: str, target: str) -> A
     return builder.trunc(value, kind) if kind.width < value.type.width else value
 
 
-def math_call(builder: ir.IRBuilder, node: Expr, values: list[Any], expand: Expansions) -> Any:
+def math_call(builder: ir.IRBuilder, node: Expr, values: list[Any], expand: Expansions, inline: bool) -> Any:
     """A call of a math function in float64, whatever the dtype of the node."""
     values = [conversion(builder, v, a.dtype, "f8") for v, a in zip(values, node.args, strict=True)]
-    function = expanded_function(builder.module, node.op, len(values), expand)
+    function = expanded_function(builder.module, node.op, len(values), expand, inline)
     return conversion(builder, builder.call(function, values), "f8", node.dtype)
 
 
-def expanded_function(module: ir.Module, op: str, arity: int, expand: Expansions) -> ir.Function:
-    """The expansion of `op` as a function that the optimiser inlines everywhere; one per module."""
-    name = f"jitad.{op}"
+def expanded_function(module: ir.Module, op: str, arity: int, expand: Expansions, inline: bool) -> ir.Function:
+    """The expansion of `op` as a function of the module that the optimiser inlines everywhere, or nowhere."""
+    name = f"jitad.{op}" if inline else f"jitad.{op}.call"
     if name in module.globals:
         return module.globals[name]
     function = ir.Function(module, ir.FunctionType(DOUBLE, [DOUBLE] * arity), name)
     function.linkage = "internal"
-    function.attributes.add("alwaysinline")
+    function.attributes.add("alwaysinline" if inline else "noinline")
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     arguments = {f"x{i}": argument for i, argument in enumerate(function.args)}
-    builder.ret(build(builder, expansion(expand[op], arity), arguments, expand))
+    builder.ret(build(builder, expansion(expand[op], arity), arguments, expand, inline=inline))
     return function
 
 

@@ -100,20 +100,29 @@ deg2rad = elementwise("deg2rad", np.deg2rad, lambda y, a: math.pi / 180, scalar=
 rad2deg = elementwise("rad2deg", np.rad2deg, lambda y, a: 180 / math.pi, scalar=lambda x: x * (180 / math.pi))
 
 # --- extrema: ties share ---------------------------------------------------------------------
-maximum = elementwise("maximum", np.maximum, lambda y, a, b: (_wins(a, b, y), _wins(b, a, y)),
+maximum = elementwise("maximum", np.maximum, lambda y, a, b: (_wins(a, b, ge(a, b)), _wins(b, a, ge(b, a))),
                       scalar=scalars.maximum)
-minimum = elementwise("minimum", np.minimum, lambda y, a, b: (_wins(a, b, y), _wins(b, a, y)),
+minimum = elementwise("minimum", np.minimum, lambda y, a, b: (_wins(a, b, le(a, b)), _wins(b, a, le(b, a))),
                       scalar=scalars.minimum)
-fmax = elementwise("fmax", np.fmax, lambda y, a, b: (_wins(a, b, y), _wins(b, a, y)), scalar=scalars.fmax)
-fmin = elementwise("fmin", np.fmin, lambda y, a, b: (_wins(a, b, y), _wins(b, a, y)), scalar=scalars.fmin)
+fmax = elementwise("fmax", np.fmax, lambda y, a, b: (
+    _wins(a, b, _or_alone(a, b, ge(a, b))), _wins(b, a, _or_alone(b, a, ge(b, a)))), scalar=scalars.fmax)
+fmin = elementwise("fmin", np.fmin, lambda y, a, b: (
+    _wins(a, b, _or_alone(a, b, le(a, b))), _wins(b, a, _or_alone(b, a, le(b, a)))), scalar=scalars.fmin)
 
 
 def _one(like):  # type: ignore[no-untyped-def]
     return full(like, 1.0, like.shape, like.dtype)
 
 
-def _wins(a, b, y):  # type: ignore[no-untyped-def]
-    return select(eq(a, y), select(eq(a, b), 0.5, _one(a)), 0.0)
+def _wins(a, b, as_good):  # type: ignore[no-untyped-def]
+    """The share of `a`. It does not ask whether `a` equals the result: a kernel may compute `a` again, in
+    another loop with another last bit."""
+    return select(as_good, select(eq(a, b), 0.5, _one(a)), 0.0)
+
+
+def _or_alone(a, b, as_good):  # type: ignore[no-untyped-def]
+    """Or `b` alone is NaN."""
+    return logical_or(as_good, logical_and(isnan(b), eq(a, a)))
 
 
 # --- comparisons, logic, rounding: no derivative ---------------------------------------------

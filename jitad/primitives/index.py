@@ -1,12 +1,12 @@
-"""Gather and scatter by integer arrays, reshape, concatenate, triangles."""
+"""Gather, scatter and assignment, reshape, concatenate, triangles."""
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import Primitive, linear
-from jitad.primitives.view import expand_dims, identity_map, slice_dims, squeeze
+from jitad.primitives.core import TABLE, Primitive, full, linear, select
+from jitad.primitives.view import Map, broadcast_to, expand_dims, identity_map, places, slice_dims, squeeze, view
 from jitad.tape import Aval, Value
 
 
@@ -93,6 +93,66 @@ concatenate = Primitive(
 """Parts of one dtype joined along `axis`."""
 
 
+# --- assignment --------------------------------------------------------------------------------
+
+ANY_SLOT = range(1 << 30)
+
+
+def _update(base: Any, *values: Any, indices: tuple[Map, ...]) -> Any:
+    out = np.array(base)
+    for value, index in zip(values, indices, strict=True):
+        out[places(index, value.shape)] = value
+    return out
+
+
+def _update_vjp(ct: Value, y: Value, base: Value, *values: Value, indices: tuple[Map, ...]) -> list[Value | None]:
+    kept = np.ones(base.shape, bool)
+    for value, index in zip(values, indices, strict=True):
+        kept[places(index, value.shape)] = False
+    below = select(ct.builder.const(kept), ct, 0.0) if kept.any() else None
+    return [below, *(view(ct, v.shape, index) for v, index in zip(values, indices, strict=True))]
+
+
+update: Primitive = linear(
+    "update", kind="update", evaluate=_update, infer=lambda base, *values, indices: Aval(base.shape, base.dtype),
+    vjp=_update_vjp, slots=ANY_SLOT, jointly=True,  # type: ignore[arg-type]
+    samples=lambda rng: [((rng.normal(size=(3, 4)), rng.normal(size=3), rng.normal(size=())), {
+        "indices": (((0, ((0, 1),)), (2, ())), ((1, ()), (3, ())))}),
+        ((rng.normal(size=6), rng.normal(size=3)), {"indices": (((5, ((0, -2),)),),)})])
+"""`base` with each of `values` stored where its map points. No two elements are stored at one place."""
+
+
+def _put(base: Any, values: Any, *index: Any, axes: tuple[int, ...]) -> Any:
+    out = np.array(base)
+    _front(out, axes)[index] = values
+    return out
+
+
+def _put_vjp(ct: Value, y: Value, base: Value, values: Value, *index: Value, axes: tuple[int, ...]) -> list[Any]:
+    kept = put(full(ct, True, base.shape, bool), full(ct, False, values.shape, bool), *index, axes=axes)
+    taken = gather(ct, *index, axes=axes)
+    board = tuple(base.shape[a] for a in axes)
+    if all(i.node.prim.kind == "const" for i in index):
+        flat = np.ravel_multi_index([i.node.params["value"].value for i in index], board, mode="wrap")
+        if np.unique(flat).size == flat.size:
+            return [select(kept, ct, 0.0), taken, *(None for _ in index)]
+    order = ct.builder.const(np.arange(index[0].aval.size).reshape(index[0].shape))
+    last = put(full(ct, 0, board, np.int64), order, *index, axes=tuple(range(len(board))))
+    won = TABLE["eq"](gather(last, *index, axes=tuple(range(len(board)))), order)
+    won = expand_dims(won, tuple(range(won.ndim, values.ndim)))
+    return [select(kept, ct, 0.0), select(broadcast_to(won, values.shape), taken, 0.0), *(None for _ in index)]
+
+
+put: Primitive = linear(
+    "put", kind="put", evaluate=_put, infer=lambda base, values, *index, axes: Aval(base.shape, base.dtype),
+    vjp=_put_vjp, slots=(0, 1), jointly=True,
+    samples=lambda rng: [((rng.normal(size=(3, 4)), rng.normal(size=(3, 4)), np.array([2, 0, 2])), {"axes": (0,)}),
+                         ((rng.normal(size=(3, 4)), rng.normal(size=3), np.array([2, 0, 1]), np.array([-1, 0, 1])),
+                          {"axes": (0, 1)})])
+"""`base` with `values` stored where the integer arrays of one dimension point, as in `gather`; at a place that is met
+twice the last one stays."""
+
+
 def _triangle(name: str, function: Any) -> Primitive:
     prim = linear(name, kind="triangle", evaluate=lambda x, k: function(x, k),
                   infer=lambda x, k: Aval(x.shape, x.dtype),
@@ -105,4 +165,4 @@ def _triangle(name: str, function: Any) -> Primitive:
 tril = _triangle("tril", np.tril)
 triu = _triangle("triu", np.triu)
 
-__all__ = ["concatenate", "gather", "identity_map", "reshape", "scatter", "tril", "triu"]
+__all__ = ["concatenate", "gather", "identity_map", "put", "reshape", "scatter", "tril", "triu", "update"]

@@ -46,6 +46,11 @@ def _indices(index: Map, shape: tuple[int, ...]) -> tuple[Any, ...]:
     return tuple(np.asarray(offset + sum((step * grid[d] for d, step in terms), 0)) for offset, terms in index)
 
 
+def places(index: Map, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    """The source's indices of every element of a result of `shape`, as NumPy's integer arrays."""
+    return tuple(np.broadcast_to(i, shape) for i in _indices(index, shape))
+
+
 def _view(x: Any, shape: tuple[int, ...], index: Map) -> Any:
     if not index:
         return np.broadcast_to(x, shape)

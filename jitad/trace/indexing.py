@@ -44,8 +44,7 @@ def _entry(x: Any, entry: Any) -> Any:
     if isinstance(entry, Value) or (isinstance(entry, (list, tuple)) and _has_values(entry)):
         traced = as_value(x.builder, entry)
         if traced.dtype.kind == "b":
-            raise refused(x, "indexing with a traced Boolean mask",
-                          "the shape of the result would depend on data; use np.where(mask, x, other)")
+            return traced.builder.decide_all(traced)     # type: ignore[attr-defined]
         if traced.dtype.kind not in "iu":
             raise IndexError("arrays used as indices must be of integer (or boolean) type")
         return traced

@@ -12,7 +12,7 @@ from typing import Any
 
 import optree
 
-__all__ = ["NAMESPACE", "TreeDef", "count_leaves", "flatten", "leaves_of", "unflatten"]
+__all__ = ["NAMESPACE", "TreeDef", "classes_in", "count_leaves", "flatten", "leaves_of", "unflatten"]
 
 NAMESPACE = "jitad"
 
@@ -103,6 +103,19 @@ def unflatten(structure: TreeDef, leaves: Sequence[Any]) -> Any:
         else:
             outer.append(next(rest))
     return optree.tree_unflatten(structure.spec, outer)
+
+
+def classes_in(structure: TreeDef) -> set[type]:
+    """The classes of the named tuples and dataclass instances in a tree."""
+    found, pending = set(), [structure.spec]
+    while pending:
+        spec = pending.pop()
+        if spec.type is not None and optree.is_namedtuple_class(spec.type):
+            found.add(spec.type)
+        pending += spec.children()
+    for _, cls, _, below in structure.inner:
+        found |= {cls, *classes_in(below)}
+    return found
 
 
 def count_leaves(structure: TreeDef) -> int:

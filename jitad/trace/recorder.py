@@ -20,13 +20,14 @@ from typing import Any
 import numpy as np
 
 from jitad.cache.guards import Unguardable, freeze
-from jitad.errors import ArgumentTypeError, JitadError, LeakedTracerError, OutputError
+from jitad.errors import ArgumentTypeError, ConcretizationError, JitadError, LeakedTracerError, OutputError
 from jitad.evaluate import evaluate_node
+from jitad.primitives.core import TABLE
 from jitad.tape import Aval, Builder, Tape, Value, Where
 from jitad.trace.captures import Captures
 from jitad.trace.leaves import aval_of, is_dynamic, refusal
 from jitad.trace.policy import is_user_class
-from jitad.trace.pytree import TreeDef, flatten, unflatten
+from jitad.trace.pytree import TreeDef, classes_in, flatten, unflatten
 from jitad.trace.tracer import Tracer
 from jitad.trace.where import user_line
 
@@ -80,6 +81,10 @@ class Recorder(Builder):
             if n in known:
                 pending.pop()
                 continue
+            if nodes[n].prim.kind == "input":
+                raise ConcretizationError(
+                    f"the code at {user_line()} needs the number behind a traced value, which is not known inside the "
+                    "body of a scan or loop; use np.where for a choice there")
             missing = [i for i in nodes[n].inputs if i not in known]
             if missing:
                 pending += missing
@@ -87,6 +92,21 @@ class Recorder(Builder):
             known[n] = evaluate_node(nodes[n], [known[i] for i in nodes[n].inputs])
             pending.pop()
         return known[number]
+
+    def decide(self, value: Value) -> Any:
+        """The number behind a 0-d boolean or integer. The tape is right for calls with the same one only."""
+        found = self.concrete(value.number).item()
+        self.guard(value, found, user_line(2))
+        return found
+
+    def decide_all(self, value: Value) -> np.ndarray:
+        """As `decide`, for every element of an array: what a mask selects decides on shapes."""
+        found = np.array(self.concrete(value.number))
+        with self.plain():
+            same = TABLE["eq"](self.value(value.number), found)
+            same = TABLE["reduce_all"](same, axes=tuple(range(same.ndim)))
+        self.guard(same, True, user_line(2))
+        return found
 
     @contextmanager
     def plain(self) -> Iterator[None]:
@@ -102,6 +122,7 @@ class Recorder(Builder):
         builder = Builder()
         builder.nodes, builder.inputs, builder.names = list(self.nodes), list(self.inputs), list(self.names)
         builder._memo, self._memo = self._memo, {}
+        builder.guards = dict(self.guards)
         self.active = False
         self.captures = None
         self._concrete = {}
@@ -195,6 +216,8 @@ def record(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = 
     _stack.recorders.append(recorder)
     try:
         captures = recorder.captures = Captures(recorder, target)
+        for cls in sorted(traced.classes, key=lambda c: c.__qualname__):
+            captures.scan.argument(cls)
         result = captures.run(new_args, new_kwargs)
         captures.finish()
         leaves, paths, structure = flatten(result, "result")
@@ -228,11 +251,13 @@ class _Arguments:
         self.recorder, self.where = recorder, where
         self.values: list[Any] = []
         self.inputs: list[Value] = []
+        self.classes: set[type] = set()                  # those of the user, whose methods run as they are
 
     def take(self, value: Any, name: str) -> Any:
         if is_dynamic(value):
             return self._leaf(value, name)
         leaves, paths, structure = flatten(value, name)
+        self.classes |= {cls for cls in classes_in(structure) if is_user_class(cls)}
         return unflatten(structure, [self._leaf(x, path) for x, path in zip(leaves, paths, strict=True)])
 
     def _leaf(self, leaf: Any, path: str) -> Any:
@@ -244,6 +269,8 @@ class _Arguments:
             raise ArgumentTypeError(
                 f"argument `{path}` of `{self.recorder.function_name}` {why} (called at {self.where})")
         if static:
+            if isinstance(leaf, enum.Enum) and is_user_class(type(leaf)):
+                self.classes.add(type(leaf))
             return leaf
         self.values.append(leaf)
         self.inputs.append(self.recorder.traced_input(leaf, path))

@@ -55,6 +55,14 @@ def compares_identity(code: CodeType) -> bool:
     return False
 
 
+def _is_code(name: str, raw: Any) -> bool:
+    """Whether an attribute of a class is code that its author wrote, rather than dataclasses or collections."""
+    if isinstance(raw, FunctionType):
+        file = raw.__code__.co_filename
+        return not is_library_file(file) and not (file.startswith("<") and name.startswith("__"))
+    return isinstance(raw, (property, staticmethod, classmethod, functools.cached_property))
+
+
 class Scan:
     """Adds the guards for whole functions and classes to the captures of a recording, once for each."""
 
@@ -95,6 +103,20 @@ class Scan:
                 for name, raw in list(vars(base).items()):
                     at = path.step("attr", "__mro__").step("item", i).step("attr", name)
                     self._member(base, name, raw, at)
+
+    def argument(self, cls: type) -> None:
+        """Guard what the methods of an argument's class may read."""
+        members = [(i, base, *item) for i, base in enumerate(cls.__mro__) if is_user_class(base)
+                   for item in list(vars(base).items())]
+        path = Path.of(("class", cls, cls.__name__))
+        if not any(_is_code(name, raw) for _, _, name, raw in members):
+            return
+        if not issubclass(cls, enum.Enum):
+            self.class_(cls, path)
+            return
+        for i, base, name, raw in members:
+            if _is_code(name, raw):
+                self._member(base, name, raw, path.step("attr", "__mro__").step("item", i).step("attr", name))
 
     def _member(self, cls: type, name: str, raw: Any, at: Path) -> None:
         generated = "__dataclass_fields__" in vars(cls) or hasattr(cls, "_field_defaults")

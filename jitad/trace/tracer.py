@@ -158,16 +158,30 @@ class Tracer(Value):
     __array__ = _concrete("np.asarray (or a function that calls it)",
                           "use NumPy's functions and methods on the value itself, np.stack instead of np.array([...]), "
                           "np.take(a, i) instead of a[i], np.where or np.concatenate instead of a[j] = x")
-    __bool__ = _concrete("if, while, and, or, not, max or min", _BRANCH)
     __contains__ = _concrete("in", _BRANCH)
     __float__ = _concrete("float() or a function of math", _MATH)
     __complex__ = _concrete("complex()", _MATH)
-    __int__ = _concrete("int()", "use np.floor or np.trunc, or pass the number in as a static value")
-    __index__ = _concrete("range(), a slice or a shape",
-                          "pass the number in as a static value, or use np.take(a, i) for an element")
     __hash__ = _concrete("hash()", "do not use traced values as keys or with functools.lru_cache")
     item = _concrete("item()", _MATH)
     tolist = _concrete("tolist()", _MATH)
+
+    # --- control flow: the number is looked up, and the tape depends on it ---------------
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            bool(np.empty(self.shape))                    # NumPy's own error or warning
+            return False
+        truth = self if self.dtype == np.bool_ else np.not_equal(self, 0)
+        return self.builder.decide(truth.reshape(()))
+
+    def __int__(self) -> int:
+        if self.size != 1:
+            raise TypeError("only 0-dimensional arrays can be converted to Python scalars")
+        return self.builder.decide(self.reshape(()).astype(np.int64))
+
+    def __index__(self) -> int:
+        if self.ndim or self.dtype.kind not in "iu":
+            raise TypeError("only integer scalar arrays can be converted to a scalar index")
+        return self.builder.decide(self)
 
     def __format__(self, spec: str) -> str:
         if spec:

@@ -1,0 +1,316 @@
+"""Rewrites of loops: what need not be in a loop leaves it.
+
+Of a scan's body, what nothing wants is dropped, what depends on invariants alone is computed before the loop, and
+what depends on scanned arrays alone becomes whole-array operations before it, if dear. What no carry needs leaves
+behind: sums that nothing in the loop reads, and stacks, become whole-array operations after the loop on stacks of
+what the recurrence makes, if dear. A recurrence then keeps the loop to itself, and logarithms run in vector lanes.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from jitad.batch import Batch, Batched, batchable, positions
+from jitad.primitives.reduce import reduce_sum
+from jitad.primitives.scan import Form, bundle_of, picked, transplant, walked
+from jitad.primitives.view import broadcast_to, expand_dims, slice_dims
+from jitad.tape import Builder, Node, Tape, Value
+
+DEAR = 4           # cost for each element from which work on scanned arrays is done before the loop
+HEAVY = 4          # cost of an operation that gains by vector lanes
+SMALL = 64         # elements to which a row may grow before the loop
+STACK = 3          # cost of stacking an element and loading it again
+SHORT = 4          # loops up to this length keep their work
+
+
+def optimise_scans(tape: Tape, optimise: Callable[[Tape], Tape]) -> Tape:
+    """The tape with its loops rewritten; `optimise` is for their bodies."""
+    if not any(node.prim.kind == "scan" for node in tape.nodes):
+        return tape
+    builder = Builder()
+    values: dict[int, Value] = {}
+    outputs: dict[int, dict[int, Value]] = {}
+    for number, name in zip(tape.inputs, tape.names, strict=True):
+        values[number] = builder.input(tape.nodes[number].aval, name)
+    for number, node in enumerate(tape.nodes):
+        if node.prim.kind == "scan":
+            used = {tape.nodes[p].params["index"] for p in tape.uses[number]}
+            outputs[number] = _Loop(builder, node, [values[i] for i in node.inputs], used, optimise).run()
+        elif node.prim.kind == "pick":
+            values[number] = outputs[node.inputs[0]][node.params["index"]]
+        elif node.prim.kind == "const":
+            values[number] = builder.const(node.params["value"].value, node.aval.weak)
+        elif node.prim.kind != "input":
+            values[number] = builder.value(
+                builder.apply(node.prim, [values[i].number for i in node.inputs], node.params, node.where))
+    for guard in tape.guards:
+        builder.guard(values[guard.node], guard.expected, guard.where)
+    return builder.finish((values[o] for o in tape.outputs), tape.labels)
+
+
+def size(tape: Tape) -> int:
+    """The number of nodes, bodies included."""
+    return len(tape) + sum(size(n.params["body"]) for n in tape.nodes if n.prim.kind == "scan")
+
+
+@dataclass(eq=False)
+class _Loop:
+    """One scan: its body after optimisation, its operands on the new tape, and the outputs that are used."""
+
+    builder: Builder
+    node: Node
+    operands: list[Value]
+    used: set[int]
+    optimise: Callable[[Tape], Tape]
+    results: dict[int, Value] = field(default_factory=dict)
+
+    def run(self) -> dict[int, Value]:
+        form = Form.of(self.node)
+        self.body = self.optimise(form.body)
+        self.form = form = Form(**{**form.params, "body": self.body})
+        if form.length <= 1:
+            return self._straight()
+        inputs, outputs = self.body.inputs, self.body.outputs
+        self.fixed = {i for i in range(form.carries) if outputs[i] == inputs[i]}
+        self.results |= {i: self.operands[i] for i in self.fixed}
+        self._classify()
+        self.stacks = {i for i in self.used if i >= form.carries}
+        self.after: dict[int, list[tuple[int, int]] | None] = {}
+        self.frontier: set[int] = set()
+        self.carries = self._live({i for i in self.used if i < form.carries} - self.fixed,
+                                  [outputs[i] for i in self.stacks])
+        self.outside = self._leaves_outside()
+        self._leave_behind()
+        return self._rebuilt()
+
+    def _straight(self) -> dict[int, Value]:
+        """A loop of no step or one is no loop."""
+        form = self.form
+        if not form.length:
+            return {i: self.operands[i] if i < form.carries else broadcast_to(
+                self.builder.const(form.output(i).dtype.type(0)), form.output(i).shape) for i in self.used}
+        leaves = dict(zip(self.body.inputs, self.operands, strict=False))
+        for place in range(form.carries, form.fixed):
+            array, offset = self.operands[place], form.scanned[place - form.carries][0]
+            leaves[self.body.inputs[place]] = slice_dims(array, (offset, *(slice(None),) * (array.ndim - 1)))
+        if form.counter:
+            leaves[self.body.inputs[-1]] = self.builder.const(0)
+        values = transplant(self.body.nodes, leaves, self.body.outputs, self.builder)
+        return {i: values[i] if i < form.carries else expand_dims(values[i], (0,)) for i in self.used}
+
+    # --- what depends on what ----------------------------------------------------------------------
+    def _classify(self) -> None:
+        """`carried`: depends on a carry that changes; `moving`: on the position at all."""
+        form, inputs = self.form, self.body.inputs
+        changing = {inputs[i] for i in range(form.carries)} - {inputs[i] for i in self.fixed}
+        walking = set(inputs[form.carries:form.fixed]) | ({inputs[-1]} if form.counter else set())
+        self.carried, self.moving = set(changing), changing | walking
+        for number, node in enumerate(self.body.nodes):
+            if not self.carried.isdisjoint(node.inputs):
+                self.carried.add(number)
+            if not self.moving.isdisjoint(node.inputs):
+                self.moving.add(number)
+
+    def _cone(self, ends: Iterable[int], stop: Iterable[int] = ()) -> set[int]:
+        cone: set[int] = set()
+        stop = set(stop)
+        stack = [e for e in ends if e not in stop]
+        while stack:
+            number = stack.pop()
+            if number not in cone:
+                cone.add(number)
+                stack += [i for i in self.body.nodes[number].inputs if i not in stop]
+        return cone
+
+    def _live(self, carries: set[int], made: Iterable[int]) -> set[int]:
+        """`carries` and those that they, and the nodes `made`, need."""
+        live = set(carries)
+        while True:
+            cone = self._cone([*(self.body.outputs[i] for i in live), *made])
+            more = {i for i in range(self.form.carries) if self.body.inputs[i] in cone} - self.fixed - live
+            if not more:
+                return live
+            live |= more
+
+    def _leaves_outside(self) -> dict[int, Batched]:
+        """The body's inputs, carries that change apart, as values of the outer tape."""
+        form, leaves = self.form, {}
+        for place, number in enumerate(self.body.inputs[:form.operands]):
+            value = self.operands[place]
+            if form.carries <= place < form.fixed:
+                leaves[number] = walked(value, form.length, *form.scanned[place - form.carries]), True
+            elif place >= form.fixed or place in self.fixed:
+                leaves[number] = value, False
+        if form.counter:
+            leaves[self.body.inputs[-1]] = positions(self.builder, form.length), True
+        return leaves
+
+    def _can_leave(self, numbers: Iterable[int]) -> bool:
+        nodes = self.body.nodes
+        return all(nodes[n].prim.kind == "input" or batchable(nodes[n], [i in self.moving for i in nodes[n].inputs])
+                   for n in numbers)
+
+    # --- what leaves behind ------------------------------------------------------------------------
+    def _leave_behind(self) -> None:
+        """Decide which sums and stacks are computed after the loop: `after` has for each the sum's terms, or
+        None for a stack; `frontier` the nodes that are stacked for them."""
+        candidates = [(i, terms) for i in sorted(self.carries) if (terms := self._sum(i)) is not None]
+        candidates += [(i, None) for i in sorted(self.stacks)]                          # type: ignore[misc]
+        for _ in range(2 if self.form.length > SHORT else 0):
+            for i, terms in candidates:
+                if i not in self.after:
+                    self._try(i, terms)
+        for i in self.stacks - set(self.after):
+            cone = self._cone([self.body.outputs[i]])
+            if cone.isdisjoint(self.carried) and self._can_leave(cone):
+                self.after[i] = None
+
+    def _ends(self, without: int | None = None) -> tuple[set[int], list[int]]:
+        """The carries that stay alive, and the nodes that the loop is to make, if output `without` leaves too."""
+        gone = {without, *self.after}
+        made = [*(self.body.outputs[s] for s in sorted(self.stacks - gone)), *sorted(self.frontier)]
+        carries = self._live(self.carries & self.used - gone, made)
+        return carries, [self.body.outputs[c] for c in sorted(carries)] + made
+
+    def _try(self, i: int, terms: list[tuple[int, int]] | None) -> None:
+        ends = [self.body.outputs[i]] if terms is None else [n for _, n in terms]
+        carries, made = self._ends(i)
+        if i in carries:
+            return
+        core = (self._cone(made) | {self.body.inputs[c] for c in range(self.form.carries)}) & self.carried
+        cone = self._cone(ends, core)
+        leaving = cone & self.carried
+        edge = {j for n in leaving for j in self.body.nodes[n].inputs if j in core} | (core & set(ends))
+        if not leaving or not self._can_leave(cone):
+            return
+        gain = sum(n.prim.cost * n.aval.size for n in map(self.body.nodes.__getitem__, leaving)
+                   if n.prim.kind == "elementwise" and n.prim.cost >= HEAVY)
+        new = edge - self.frontier - {self.body.outputs[s] for s in self.stacks - {i, *self.after}}
+        price = STACK * (sum(self.body.nodes[n].aval.size for n in new)
+                         - (self.body.nodes[ends[0]].aval.size if terms is None else 0))
+        if gain and gain > price:
+            self.after[i] = terms
+            self.frontier |= edge
+
+    def _sum(self, i: int) -> list[tuple[int, int]] | None:
+        """For a carry that is only added to: (sign, node) of what is added in a step."""
+        body, carry, end = self.body, self.body.inputs[i], self.body.outputs[i]
+        if i not in self.used or body.nodes[carry].aval.dtype.kind != "f" or body.uses[end] or (
+                body.outputs.count(end) != 1 or carry in body.outputs):
+            return None
+        terms: list[tuple[int, int]] = []
+        number = end
+        while number != carry:
+            node = body.nodes[number]
+            below = [carry in self._cone([j]) for j in node.inputs]
+            if node.prim.name not in ("add", "sub") or sum(below) != 1 or (
+                    number != end and (len(body.uses[number]) != 1 or number in body.outputs)):
+                return None
+            if node.prim.name == "sub" and below[1]:
+                return None
+            terms.append((-1 if node.prim.name == "sub" else 1, node.inputs[below.index(False)]))
+            number = node.inputs[below.index(True)]
+        return terms if len(body.uses[carry]) == 1 else None
+
+    # --- what is computed before -------------------------------------------------------------------
+    def _before(self, made: list[int]) -> list[int]:
+        """The nodes that the loop reads rather than computes: invariant ones, and dear ones of scanned arrays."""
+        found: dict[int, None] = {}
+        seen: set[int] = set()
+        stack = list(made)
+        while stack:
+            number = stack.pop()
+            if number in seen:
+                continue
+            seen.add(number)
+            if number not in self.carried and self._worth(number):
+                found[number] = None
+            else:
+                stack += self.body.nodes[number].inputs
+        return sorted(found)
+
+    def _worth(self, number: int) -> bool:
+        node, nodes = self.body.nodes[number], self.body.nodes
+        if node.prim.kind in ("input", "const", "view", "scan"):
+            return False
+        cone = self._cone([number])
+        if number not in self.moving:
+            return any(nodes[n].prim.kind == "input" for n in cone)
+        rows = [nodes[n].aval.size for n in self.body.inputs[self.form.carries:self.form.fixed]]
+        dear = sum(_cost(nodes[n]) for n in cone if n in self.moving)
+        return (dear >= DEAR and node.aval.size <= max([SMALL, *rows]) and self.form.length > SHORT
+                and self._can_leave(cone))
+
+    # --- the new loop --------------------------------------------------------------------------------
+    def _rebuilt(self) -> dict[int, Value]:
+        """Before, loop and after on the new tape; the outputs that are used."""
+        body, form, builder = self.body, self.form, self.builder
+        carries, made = self._ends()
+        order, wanted = sorted(carries), list(dict.fromkeys(made[len(carries):]))
+        before = self._before(made) if made else []
+        batch = Batch(builder, body.nodes, form.length, self.outside)
+        needed = self._cone(made, before)
+        new = Builder()
+        leaves: dict[int, Value] = {}
+
+        def take(n: int) -> None:
+            leaves[n] = new.input(body.nodes[n].aval, self._name(n))
+        for i in order:
+            take(body.inputs[i])
+        rows: list[tuple[int, Value, tuple[int, int]]] = [
+            (body.inputs[p], self.operands[p], form.scanned[p - form.carries])
+            for p in range(form.carries, form.fixed) if body.inputs[p] in needed]
+        rows += [(n, batch.get(n)[0], (0, 1)) for n in before if n in self.moving]
+        still = [(body.inputs[p], self.operands[p]) for p in (*self.fixed, *range(form.fixed, form.operands))
+                 if body.inputs[p] in needed]
+        still += [(n, batch.get(n)[0]) for n in before if n not in self.moving]
+        merged_rows, merged_still = _merged(rows), _merged(still)
+        for n in (*merged_rows.values(), *merged_still.values()):
+            take(n[0])
+            leaves |= {other: leaves[n[0]] for other in n[1:]}
+        counting = form.counter and body.inputs[-1] in needed
+        if counting:
+            take(body.inputs[-1])
+        if order or wanted:
+            outputs = transplant(body.nodes, leaves, [body.outputs[i] for i in order] + wanted, new)
+            again = Form(self.optimise(new.finish(outputs)), form.length, len(order),
+                         tuple(step for _, step in merged_rows), counting, form.reverse)
+            bundle = bundle_of(builder, again, [*(self.operands[i] for i in order),
+                                                *(builder.value(v) for v, _ in merged_rows),
+                                                *(builder.value(v) for v, in merged_still)], self.node.where)
+            self.results |= {i: picked(bundle, place) for place, i in enumerate(order) if i in self.used}
+            stacks = {n: picked(bundle, len(order) + place) for place, n in enumerate(wanted)}
+            self.results |= {i: stacks[body.outputs[i]] for i in self.stacks - set(self.after)}
+            batch.done |= {n: (stack, True) for n, stack in stacks.items()}
+        self._after(batch)
+        return self.results
+
+    def _name(self, number: int) -> str:
+        if number in self.body.inputs:
+            return self.body.names[self.body.inputs.index(number)]
+        return f"{self.body.nodes[number].prim.name}_{number}"
+
+    def _after(self, batch: Batch) -> None:
+        for i, terms in self.after.items():
+            if terms is None:
+                self.results[i] = batch.rows(self.body.outputs[i])
+                continue
+            total = self.operands[i]
+            for sign, n in reversed(terms):
+                part = reduce_sum(batch.rows(n), (0,))
+                total = total + part if sign > 0 else total - part
+            self.results[i] = total
+
+
+def _merged(operands: Iterable[tuple]) -> dict[tuple, list[int]]:
+    """Operands by value (and step): what is read twice is one operand."""
+    found: dict[tuple, list[int]] = {}
+    for number, value, *step in operands:
+        found.setdefault((value.number, *step), []).append(number)
+    return found
+
+
+def _cost(node: Node) -> int:
+    if node.prim.kind in ("reduce", "contract", "cumulative"):
+        return DEAR
+    return node.prim.cost if node.prim.kind == "elementwise" else 0
