@@ -176,7 +176,7 @@ class Plan:
         return found if all(same for _, _, same in self._look(target, found)) else None
 
     def values(self, target: Target) -> tuple[Any, ...] | None:
-        """Return what `fetch` would, once and without compiling it; None if `target` does not match."""
+        """Return what `fetch` would, without compiling it; None if `target` does not match."""
         found = self._current(target)
         return None if found is None else tuple([found[path] for path in self._inputs])
 

@@ -93,9 +93,10 @@ class CompiledTape:
 
         ``.address`` of ``int64 f(uint64 dim, double* x, double* grad, double* logp, void* data)`` and
         ``.data``, the pointer to pass as `data`. Status 0: fine; 1: value or gradient not finite, or a
-        failed factorization; negative: `dim` is not the vector's length. The object keeps alive what the
-        function needs. It takes no lock and no GIL and may run in several threads at once. Bound
-        arrays in C order are used in place, others are copied.
+        failed factorization; -1: `dim` is not the vector's length; -2: the function raised an error, which
+        is printed. The object keeps alive what the function needs. It may run in several threads at once
+        and takes no lock and no GIL, but for points that take another way through the user's branches:
+        those go through Python. Bound arrays in C order are used in place, others are copied.
 
         Raises `SignatureError` unless the differentiated argument is one float64 vector, and the value a float64.
         """
@@ -115,7 +116,11 @@ class CompiledTape:
         if (dtype := entry.tape.nodes[entry.tape.outputs[0]].aval.dtype) != np.float64:
             raise SignatureError(f"a C function needs a float64 value; `{transformed.__name__}` returns {dtype}")
         index = sum(arguments.dynamic[:arguments.span(place)[0]])
-        return Callback(entry.tape, [*arguments.inputs, *captured], index)
+
+        def otherwise(x: np.ndarray) -> Any:
+            args = [x if i == place % len(arguments.args) else a for i, a in enumerate(arguments.args)]
+            return transformed(*args, **arguments.kwargs)
+        return Callback(entry.tape, [*arguments.inputs, *captured], index, otherwise)
 
     def __repr__(self) -> str:
         names = ", ".join(f"{n}: {leaf}" for n, leaf in zip(self._entry.names, self.signature.leaves, strict=True))

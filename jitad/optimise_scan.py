@@ -156,41 +156,44 @@ class _Loop:
         None for a stack; `frontier` the nodes that are stacked for them."""
         candidates = [(i, terms) for i in sorted(self.carries) if (terms := self._sum(i)) is not None]
         candidates += [(i, None) for i in sorted(self.stacks)]                          # type: ignore[misc]
-        for _ in range(2 if self.form.length > SHORT else 0):
+        if self.form.length > SHORT and not self._try(dict(candidates)):
             for i, terms in candidates:
-                if i not in self.after:
-                    self._try(i, terms)
+                self._try({i: terms})
         for i in self.stacks - set(self.after):
             cone = self._cone([self.body.outputs[i]])
             if cone.isdisjoint(self.carried) and self._can_leave(cone):
                 self.after[i] = None
 
-    def _ends(self, without: int | None = None) -> tuple[set[int], list[int]]:
-        """The carries that stay alive, and the nodes that the loop is to make, if output `without` leaves too."""
-        gone = {without, *self.after}
+    def _ends(self, leaving: Iterable[int] = ()) -> tuple[set[int], list[int]]:
+        """The carries that stay alive, and the nodes that the loop is to make, if the outputs `leaving` leave too."""
+        gone = {*leaving, *self.after}
         made = [*(self.body.outputs[s] for s in sorted(self.stacks - gone)), *sorted(self.frontier)]
         carries = self._live(self.carries & self.used - gone, made)
         return carries, [self.body.outputs[c] for c in sorted(carries)] + made
 
-    def _try(self, i: int, terms: list[tuple[int, int]] | None) -> None:
-        ends = [self.body.outputs[i]] if terms is None else [n for _, n in terms]
-        carries, made = self._ends(i)
-        if i in carries:
-            return
+    def _try(self, group: dict[int, list[tuple[int, int]] | None]) -> bool:
+        """Let these outputs leave together if that pays."""
+        nodes = self.body.nodes
+        ends = [n for i, terms in group.items() for n in (
+            [self.body.outputs[i]] if terms is None else [n for _, n in terms])]
+        carries, made = self._ends(group)
+        if not carries.isdisjoint(i for i, terms in group.items() if terms is not None):
+            return False
         core = (self._cone(made) | {self.body.inputs[c] for c in range(self.form.carries)}) & self.carried
         cone = self._cone(ends, core)
         leaving = cone & self.carried
-        edge = {j for n in leaving for j in self.body.nodes[n].inputs if j in core} | (core & set(ends))
+        edge = {j for n in leaving for j in nodes[n].inputs if j in core} | (core & set(ends))
         if not leaving or not self._can_leave(cone):
-            return
-        gain = sum(n.prim.cost * n.aval.size for n in map(self.body.nodes.__getitem__, leaving)
-                   if n.prim.kind == "elementwise" and n.prim.cost >= HEAVY)
-        new = edge - self.frontier - {self.body.outputs[s] for s in self.stacks - {i, *self.after}}
-        price = STACK * (sum(self.body.nodes[n].aval.size for n in new)
-                         - (self.body.nodes[ends[0]].aval.size if terms is None else 0))
+            return False
+        gain = sum(nodes[n].prim.cost * nodes[n].aval.size for n in leaving
+                   if nodes[n].prim.kind == "elementwise" and nodes[n].prim.cost >= HEAVY)
+        stacked = self.frontier | {self.body.outputs[s] for s in self.stacks - set(self.after)}
+        kept = self.frontier | edge | {self.body.outputs[s] for s in self.stacks - {*group, *self.after}}
+        price = STACK * (sum(nodes[n].aval.size for n in kept) - sum(nodes[n].aval.size for n in stacked))
         if gain and gain > price:
-            self.after[i] = terms
+            self.after |= group
             self.frontier |= edge
+        return bool(gain) and gain > price
 
     def _sum(self, i: int) -> list[tuple[int, int]] | None:
         """For a carry that is only added to: (sign, node) of what is added in a step."""

@@ -1,12 +1,15 @@
 """The kernel as a C function of one vector, with everything else bound: what samplers call.
 
 ``int64 f(uint64 dim, double* x, double* grad, double* logp, void* data)``. `data` points to
-one word for each bound input: the address of an array, or a number.
+the address of a Python callback and one word for each bound input: the address of an array,
+or a number. The callback serves the points that the kernel does not (another way through
+the user's branches, say); it alone takes the GIL.
 """
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +17,7 @@ from llvmlite import ir
 
 from jitad.compile.emit_llvm import MEMORY, emit_llvm
 from jitad.compile.fuse import fuse
-from jitad.compile.loops import Buffer, Program
+from jitad.compile.loops import STATUS_LINALG, Buffer, Program
 from jitad.compile.lower import lower
 from jitad.compile.native import compile_module
 from jitad.compile.prepare import prepare
@@ -22,17 +25,20 @@ from jitad.tape import Tape
 
 NAME = "jitad_callback"
 INT64, DOUBLE = ir.IntType(64), ir.DoubleType()
-WRONG_LENGTH, NOT_FINITE = -1, 1
+WRONG_LENGTH, RAISED, NOT_FINITE = -1, -2, 1
+_FALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 
 
 class Callback:
     """`address` and `data` of the C function of a tape with outputs (value, gradient).
 
-    `inputs` are the tape's inputs, of which number `vector` is the one that varies. The
-    object keeps the code and the bound arrays alive; both must outlive every call.
+    `inputs` are the tape's inputs, of which number `vector` is the one that varies;
+    `otherwise(x) -> (value, gradient)` serves what the kernel does not. The object keeps
+    the code and the bound arrays alive; it must outlive every call.
     """
 
-    def __init__(self, tape: Tape, inputs: Sequence[Any], vector: int):
+    def __init__(self, tape: Tape, inputs: Sequence[Any], vector: int,
+                 otherwise: Callable[[np.ndarray], tuple[float, np.ndarray]]):
         bound = [np.ascontiguousarray(x) if isinstance(x, np.ndarray) and x.ndim else x for x in inputs]
         layouts = tuple("C" if isinstance(x, np.ndarray) else "number" for x in bound)
         prepared = prepare(tape, layouts)
@@ -43,10 +49,30 @@ class Callback:
         _build(module, sweep, program, vector, len(bound[vector]))
         self._native = compile_module(module, straight=program.straight)
         self._kept = [x for i, x in enumerate(bound) if i != vector]
-        words = [_word(x) for x in self._kept]
-        self._block = (ctypes.c_uint64 * max(len(words), 1))(*words)
+        self._otherwise = _FALLBACK(_fallback(otherwise, len(bound[vector])))
+        words = [ctypes.cast(self._otherwise, ctypes.c_void_p).value or 0, *(_word(x) for x in self._kept)]
+        self._block = (ctypes.c_uint64 * len(words))(*words)
         self.address: int = self._native.address(NAME)
         self.data: int = ctypes.addressof(self._block)
+
+
+def _fallback(otherwise: Callable[[np.ndarray], tuple[float, np.ndarray]], length: int) -> Callable[..., int]:
+    """`otherwise` on raw pointers. A failed factorization is not finite; any other error is printed and fatal."""
+    def vector(address: int) -> np.ndarray:
+        return np.frombuffer((ctypes.c_double * length).from_address(address))
+
+    def call(x: int, grad: int, value: int) -> int:
+        try:
+            logp, gradient = otherwise(vector(x).copy())
+        except np.linalg.LinAlgError:
+            return NOT_FINITE
+        except BaseException as error:
+            sys.excepthook(type(error), error, error.__traceback__)
+            return RAISED
+        ctypes.c_double.from_address(value).value = logp
+        vector(grad)[:] = gradient
+        return 0 if np.isfinite(logp) and np.isfinite(gradient).all() else NOT_FINITE
+    return call
 
 
 def _word(x: Any) -> int:
@@ -64,7 +90,7 @@ def _build(module: ir.Module, sweep: ir.Function, program: Program, vector: int,
     builder = ir.IRBuilder(function.append_basic_block())
     _leave_unless(builder, builder.icmp_unsigned("==", dim, INT64(length)), INT64(WRONG_LENGTH))
     arguments: list[Any] = []
-    place = 0
+    place = 1
     for number, p in enumerate(program.parameters):
         if number == vector:
             arguments.append(x)
@@ -73,7 +99,13 @@ def _build(module: ir.Module, sweep: ir.Function, program: Program, vector: int,
         place += 1
         arguments.append(_from_word(builder, word, p))
     status = builder.call(sweep, [*arguments, grad, value])
-    _leave_unless(builder, builder.icmp_signed("==", status, INT64(0)), INT64(NOT_FINITE))
+    _leave_unless(builder, builder.icmp_signed("!=", status, INT64(STATUS_LINALG)), INT64(NOT_FINITE))
+    fine, otherwise = builder.append_basic_block(), builder.append_basic_block()
+    builder.cbranch(builder.icmp_signed("==", status, INT64(0)), fine, otherwise)
+    builder.position_at_end(otherwise)
+    fallback = ir.FunctionType(INT64, [vectors, vectors, vectors]).as_pointer()
+    builder.ret(builder.call(builder.inttoptr(builder.load(data), fallback), [x, grad, value]))
+    builder.position_at_end(fine)
     builder.ret(builder.select(_all_finite(builder, value, grad, length), INT64(0), INT64(NOT_FINITE)))
 
 
