@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,6 +62,33 @@ class CompiledTape:
         """The generated code as Python source."""
         return Text(self._kernel.source)
 
+    @property
+    def source_file(self) -> Path:
+        """The generated code in a file of its own, which lives as long as the process."""
+        from jitad.compile.source import write
+
+        return write(self._kernel.source)
+
+    def step(self, *args: Any, **kwargs: Any) -> Any:
+        """What a call gives, by the generated code run as plain Python: set a breakpoint in `source_file`.
+
+        Raises `SignatureError` for arguments of another signature, and where the kernel would stop.
+        """
+        from jitad.compile.source import run
+
+        inputs = self._inputs_like(args, kwargs)
+        status, outputs = run(self.source_file, self._kernel.program, self.tape, inputs)
+        if status:
+            raise SignatureError(f"the generated code stopped with status {status}: these arguments are not served by it")
+        return self._entry.result.build(outputs[0] if len(outputs) == 1 else outputs)
+
+    def _inputs_like(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """The flat inputs for arguments of the tape's own signature."""
+        arguments = self._transformed._arguments(args, kwargs)
+        if arguments.signature != self._entry.signature:
+            raise SignatureError("the arguments have another signature than the compiled tape")
+        return [*arguments.inputs, *self._inputs()[len(self._arguments.inputs):]]
+
     def _inputs(self) -> list[Any]:
         captured = self._entry.captured(self._transformed._target)
         if captured is None:
@@ -81,11 +109,7 @@ class CompiledTape:
 
         Raises `SignatureError` for arguments of another signature.
         """
-        arguments = self._transformed._arguments(args, kwargs)
-        if arguments.signature != self._entry.signature:
-            raise SignatureError("the arguments have another signature than the compiled tape")
-        captured = self._inputs()[len(self._arguments.inputs):]
-        return self._entry.interpret([*arguments.inputs, *captured])
+        return self._entry.interpret(self._inputs_like(args, kwargs))
 
     @cached_property
     def cfunc(self) -> Any:

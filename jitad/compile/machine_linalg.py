@@ -43,7 +43,7 @@ def solve(out: Any, a: Any, b: Any, batch: int, n: int, k: int) -> int:
     return _put(out, lambda: np.linalg.solve(a.reshape(batch, n, n), b.reshape(batch, n, k)))
 
 
-def inv(out: Any, a: Any, batch: int, n: int, strict: int) -> int:
+def inv(out: Any, a: Any, batch: int, n: int, strict: int = 1) -> int:
     matrices = a.reshape(batch, n, n)
     if strict:
         return _put(out, lambda: np.linalg.inv(matrices))

@@ -150,7 +150,7 @@ def solve(code: Code, out: Any, a: Any, b: Any, batch: int, n: int, k: int) -> N
     _each(code, batch, n, each)
 
 
-def inv(code: Code, out: Any, a: Any, batch: int, n: int, strict: int) -> None:
+def inv(code: Code, out: Any, a: Any, batch: int, n: int, strict: int = 1) -> None:
     """The inverse of each matrix; unless `strict`, NaN for those that have none."""
     if not n:
         return

@@ -231,7 +231,7 @@ def _system(a: Any, b: Any) -> tuple[Any, Any]:
     return broadcast_to(a, batch + a.shape[-2:]), broadcast_to(b, batch + b.shape[-2:])
 
 
-def _inv(a: Any, strict: bool) -> Any:
+def _inv(a: Any, strict: bool = True) -> Any:
     try:
         return np.linalg.inv(a)
     except np.linalg.LinAlgError:
@@ -244,14 +244,14 @@ def _inv(a: Any, strict: bool) -> Any:
 
 _inv_prim = Primitive(
     "inv", evaluate=_inv, infer=_same, cost=100,
-    vjp=lambda ct, y, a, strict: (-matmul(mT(y), matmul(ct, mT(y))),),
-    jvp=lambda tangents, y, a, strict: None if tangents[0] is None else -matmul(y, matmul(tangents[0], y)),
-    samples=lambda rng: [((_regular(rng),), {"strict": True}), ((_regular(rng, 2),), {"strict": False})])
+    vjp=lambda ct, y, a, strict=True: (-matmul(mT(y), matmul(ct, mT(y))),),
+    jvp=lambda tangents, y, a, strict=True: None if tangents[0] is None else -matmul(y, matmul(tangents[0], y)),
+    samples=lambda rng: [((_regular(rng),), {}), ((_regular(rng, 2),), {"strict": False})])
 
 
 def inv(a: Any, *, strict: bool = True) -> Any:
     """The inverse; a singular matrix raises LinAlgError, or gives NaN if not `strict`."""
-    return _inv_prim(a, strict=bool(strict))
+    return _inv_prim(a) if strict else _inv_prim(a, strict=False)
 
 
 # --- determinants ------------------------------------------------------------------------------
