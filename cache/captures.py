@@ -54,6 +54,7 @@ class Plan:
     >>> def f(x):
     ...     return scale * x
     >>> f.__globals__["scale"] = scale
+    >>> from jitad.cache.identity import unwrap
     >>> plan = Plan()
     >>> plan.add(Path.of(("global", "scale")), "input", scale)
     0

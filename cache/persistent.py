@@ -20,7 +20,7 @@ from .identity import Target
 
 __all__ = ["PLANS", "Persistent"]
 
-PLANS = 16  # plans kept for one first key: as many combinations of guarded values
+PLANS = 16  # kept for one first key: combinations of guarded values and ways through the code
 
 
 class Persistent:
@@ -37,7 +37,7 @@ class Persistent:
         return next(self.matches(first_key, target), None)
 
     def matches(self, first_key: str, target: Target) -> Iterator[tuple[Plan, bytes]]:
-        """Yield every plan that matches what `target` captures now, with its payload."""
+        """Yield every plan that matches what `target` captures now, with its payload: one for each variant."""
         for place in range(PLANS):
             text = self.disk.get(_place_key(first_key, place))
             plan = _plan(text) if text is not None else None
@@ -46,14 +46,17 @@ class Persistent:
                 if payload is not None:
                     yield plan, payload
 
-    def store(self, first_key: str, plan: Plan, payload: bytes, meta: Mapping[str, Any] | None = None) -> bool:
-        """Store `payload` under first key and plan, with `meta` for `python -m jitad cache list`.
+    def store(
+        self, first_key: str, plan: Plan, payload: bytes, meta: Mapping[str, Any] | None = None, variant: str = ""
+    ) -> bool:
+        """Store `payload` under first key, plan and variant, with `meta` for `python -m jitad cache list`.
 
-        `meta` should have the name of the "function". Returns whether it can be found now: not if the plan guards
-        what has no meaning in another process, or the disk fails.
+        `meta` should have the name of the "function". `variant` tells payloads of one plan apart, such as those for
+        the ways that a function takes through its branches; without it the payload replaces an earlier one. Returns
+        whether it can be found now: not if the plan guards what has no meaning in another process, or the disk fails.
         """
         try:
-            text = json.dumps(plan.to_json(), separators=(",", ":")).encode()
+            text = json.dumps({"plan": plan.to_json(), "variant": variant}, separators=(",", ":")).encode()
         except (Unstorable, RecursionError, ValueError):
             return False
         about = {**(meta or {}), "plan": digest(text)}
@@ -77,8 +80,8 @@ class Persistent:
 def _plan(text: bytes) -> Plan | None:
     """The plan, or None if it cannot match in this process."""
     try:
-        return Plan.from_json(json.loads(text))
-    except (Unstorable, ValueError, RecursionError):
+        return Plan.from_json(json.loads(text)["plan"])
+    except (Unstorable, ValueError, RecursionError, LookupError, TypeError):
         return None
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import html
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .contents import owner_name
 from .records import Miss, OwnerReport
@@ -75,7 +74,7 @@ class Explanation(str):
 
     def _repr_html_(self) -> str:
         if not self.misses:
-            return f"<p>{html.escape(self)}</p>"
+            return f"<p>{self}</p>"
         return html_table(["miss", "cause", "compile time", "hits since"], list(map(_cells, reversed(self.misses))))
 
 
@@ -136,13 +135,12 @@ def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def html_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """The same as HTML; line ends within a cell stay."""
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
-    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
+    from html import escape
+
+    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
+    cells = [[f"<td>{escape(cell)}</td>".replace("\n", "<br>") for cell in row] for row in rows]
+    body = "".join(f"<tr>{''.join(row)}</tr>" for row in cells)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def _cell(text: Any) -> str:
-    return f"<td>{html.escape(text).replace(chr(10), '<br>')}</td>"
 
 
 def in_bytes(n: int) -> str:

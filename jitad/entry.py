@@ -1,8 +1,9 @@
 """What the cache keeps for one signature: the tape, the plan of captures, and the kernels made from them."""
 from __future__ import annotations
 
+import itertools
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -13,14 +14,16 @@ from jitad.cache.captures import Plan
 from jitad.cache.identity import Target
 from jitad.cache.signature import Signature
 from jitad.differentiate import one, pullback
-from jitad.errors import OutputError, SignatureError
+from jitad.errors import ArgumentTypeError, OutputError, SignatureError
 from jitad.evaluate import GuardMiss, evaluate
 from jitad.optimise import optimise
-from jitad.request import Arguments, Request
+from jitad.request import Arguments, Request, check_places
 from jitad.tape import Builder, Guard, Tape, Value
-from jitad.trace.pytree import TreeDef, leaves_of, unflatten
-from jitad.trace.recorder import Recording, record
+from jitad.trace.pytree import TreeDef, flatten, leaves_of, unflatten
+from jitad.trace.recorder import Recorder, Recording, as_output, record
 from jitad.trace.where import user_line
+
+_slots = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -225,6 +228,43 @@ def scalar_output(builder: Builder, outputs: Sequence[Value], structure: TreeDef
 
         return cast(y, np.float64)
     return y
+
+
+def differentiated(recorder: Recorder, request: Request, function: Callable[..., Any], args: Sequence[Any],
+                   kwargs: dict[str, Any], name: str) -> Any:
+    """The gradient, with the value if requested, on the tape of the recording that calls for it: with respect to
+    aliases of the arguments, so that other uses of the same values are constants."""
+    check_places(request, len(args), name)
+    fresh, wrt, trees = list(args), [], []
+    for place in request.places:
+        leaves, tree = leaves_of(args[place])
+        values = [_aliased(recorder, leaf, name) for leaf in leaves]
+        fresh[place] = unflatten(tree, values)
+        wrt += values
+        trees.append((tree, len(values)))
+    leaves, paths, tree = flatten(function(*fresh, **kwargs), "result")
+    outputs = [as_output(recorder, leaf, path, user_line()) for leaf, path in zip(leaves, paths, strict=True)]
+    with recorder.plain():
+        y = scalar_output(recorder, outputs, tree, name)
+        found = pullback(recorder, [y], [one(y)], wrt)
+    gradients, start = [], 0
+    for tree, count in trees:
+        gradients.append(unflatten(tree, [recorder.value(v.number) for v in found[start:start + count]]))
+        start += count
+    gradient = tuple(gradients) if isinstance(request.argnums, tuple) else gradients[0]
+    return (recorder.value(y.number), gradient) if request.what == "value_and_grad" else gradient
+
+
+def _aliased(recorder: Recorder, leaf: Any, name: str) -> Any:
+    from jitad.primitives.core import alias, cast
+
+    value = leaf if isinstance(leaf, Value) else recorder.const(leaf, weak=type(leaf) in (int, float))
+    if value.dtype.kind in "iu":
+        value = cast(value, np.float64)
+    if value.dtype.kind != "f":
+        raise ArgumentTypeError(f"an argument of `{name}` of dtype {value.dtype} cannot be differentiated "
+                                f"(called at {user_line()})")
+    return recorder.value(recorder.apply(alias, [value.number], {"slot": next(_slots)}))
 
 
 def write_out(result: Any, out: Any, request: Request, name: str) -> Any:

@@ -36,9 +36,14 @@ def optimise(tape: Tape) -> Tape:
     return tape
 
 
-@lru_cache(maxsize=256)
 def _body(tape: Tape) -> Tape:
     """The body of a loop, optimised once."""
+    return _known_body(tape, tape.names, tuple(node.where for node in tape.nodes))
+
+
+@lru_cache(maxsize=256)
+def _known_body(tape: Tape, names: tuple[str, ...], lines: tuple[Where | None, ...]) -> Tape:
+    """Equal tapes may have other names and lines, which are kept apart."""
     return optimise(tape)
 
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import itertools
 import operator
 import sys
 import warnings
@@ -12,24 +11,17 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-import numpy as np
-
 from jitad import cache
 from jitad.cache.identity import Target, code_key, unwrap
 from jitad.cache.signature import Signature
-from jitad.differentiate import one, pullback
 from jitad.display import Text
-from jitad.entry import Entry, build, scalar_output, write_out
+from jitad.entry import Entry, build, differentiated, write_out
 from jitad.errors import ArgumentTypeError, CaptureError, MutationError, TapeMismatchWarning
-from jitad.request import Arguments, Request, bind, check_places, differences, take_apart
-from jitad.tape import Value
-from jitad.trace.pytree import leaves_of, unflatten
+from jitad.request import Arguments, Request, bind, differences, take_apart
 from jitad.trace.where import is_library_file, user_line
 
 REMEMBERED = 16  # kernels that a function can call without asking the cache
 RECENT = 4       # of these, how many are tried before a call is taken apart
-
-_slots = itertools.count()
 
 
 class Transformed:
@@ -235,8 +227,7 @@ class Transformed:
 
     def _on_tape(self, recorder: Any, function: Callable[..., Any], args: tuple[Any, ...],
                  kwargs: dict[str, Any]) -> Any:
-        """Differentiate on the tape of the recording: with respect to aliases of the arguments, so that
-        other uses of the same values are constants."""
+        """The same on the tape of the recording."""
         request = self._request
         if "out" in kwargs and not self._own_out:
             raise MutationError(f"out= of `{self.__name__}` at {user_line()}, in a function that is recorded, would "
@@ -244,25 +235,7 @@ class Transformed:
         args, kwargs = bind(self._signature, args, kwargs, self.__qualname__)
         if request.what == "value":
             return function(*args, **kwargs)
-        check_places(request, len(args), self.__name__)
-        fresh, wrt, trees = list(args), [], []
-        for place in request.places:
-            leaves, tree = leaves_of(args[place])
-            values = [_aliased(recorder, leaf, self.__name__) for leaf in leaves]
-            fresh[place] = unflatten(tree, values)
-            wrt += values
-            trees.append((tree, len(values)))
-        leaves, tree = leaves_of(function(*fresh, **kwargs))
-        outputs = [leaf if isinstance(leaf, Value) else recorder.const(leaf) for leaf in leaves]
-        with recorder.plain():
-            y = scalar_output(recorder, outputs, tree, self.__name__)
-            found = pullback(recorder, [y], [one(y)], wrt)
-        gradients, start = [], 0
-        for tree, count in trees:
-            gradients.append(unflatten(tree, [recorder.value(v.number) for v in found[start:start + count]]))
-            start += count
-        gradient = tuple(gradients) if isinstance(request.argnums, tuple) else gradients[0]
-        return (recorder.value(y.number), gradient) if request.what == "value_and_grad" else gradient
+        return differentiated(recorder, request, function, args, kwargs, self.__name__)
 
     # --- methods, pickles, text ----------------------------------------------------------------
     def __set_name__(self, owner: type, name: str) -> None:
@@ -383,20 +356,6 @@ def _either(ways: list[Any]) -> Callable[..., Any]:
                 continue
         raise Miss
     return warm
-
-
-def _aliased(recorder: Any, leaf: Any, name: str) -> Any:
-    from jitad.primitives.core import alias
-
-    value = leaf if isinstance(leaf, Value) else recorder.const(leaf, weak=type(leaf) in (int, float))
-    if value.dtype.kind in "iu":
-        from jitad.primitives.core import cast
-
-        value = cast(value, np.float64)
-    if value.dtype.kind != "f":
-        raise ArgumentTypeError(f"an argument of `{name}` of dtype {value.dtype} cannot be differentiated "
-                                f"(called at {user_line()})")
-    return recorder.value(recorder.apply(alias, [value.number], {"slot": next(_slots)}))
 
 
 def _warn(name: str, reasons: list[str]) -> None:

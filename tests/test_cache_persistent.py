@@ -111,6 +111,13 @@ def test_storing_again_replaces_the_payload_and_adds_no_plan(persistent):
     assert len(list(persistent.disk.entries())) == 2
 
 
+def test_variants_of_one_plan_lie_side_by_side(persistent):
+    for way in ("left", "right", "left"):
+        assert persistent.store(FIRST, mode_plan("a"), way.encode(), variant=way)
+    assert sorted(payload for _, payload in persistent.matches(FIRST, mode_target("a"))) == [b"left", b"right"]
+    assert list(persistent.matches(FIRST, mode_target("b"))) == []
+
+
 def test_parts_that_are_gone_or_broken_are_stored_again(persistent, told):
     store, target = persistent.disk, mode_target("a")
     for kind in ("plan", "code"):
@@ -140,8 +147,8 @@ def test_a_full_disk_is_no_plan_without_code(tmp_path):
 
 
 def test_nothing_that_is_found_raises(persistent):
-    for n, text in enumerate([b"", b"[]", b"nonsense", b'{"code": 1, "reads": [[["o","os","system",""],"guard",1]]}',
-                              b'{"code": null, "reads": [[["path", 1], "guard", 1]]}']):  # fmt: skip
+    for n, text in enumerate([b"", b"[]", b"{}", b"nonsense", b'{"plan": {"code": 1, "reads": [[["o","os","system",""],"guard",1]]}}',
+                              b'{"plan": {"code": null, "reads": [[["path", 1], "guard", 1]]}}']):  # fmt: skip
         persistent.disk.put(_place_key(FIRST, n), text, {"kind": "plan"})
     assert persistent.find(FIRST, mode_target("a")) is None
     assert persistent.store(FIRST, mode_plan("a"), b"x") and persistent.find(FIRST, mode_target("a"))[1] == b"x"

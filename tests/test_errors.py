@@ -131,9 +131,8 @@ def test_what_is_no_function():
 # --- what the function does ------------------------------------------------------------------
 
 CONCRETE = [
-    lambda x: float(x[0]), lambda x: math.exp(x[0]), lambda x: np.sum(np.asarray(x)), lambda x: int(x[0]),
-    lambda x: 1.0 if x[0] > 0 else 2.0, lambda x: x[0] and 1.0,
-    lambda x: sum(range(x[0])), lambda x: x[0].item(), lambda x: f"{x[0]:.2f}",
+    lambda x: float(x[0]), lambda x: math.exp(x[0]), lambda x: np.sum(np.asarray(x)), lambda x: x[0].item(),
+    lambda x: complex(x[0]), lambda x: f"{x[0]:.2f}", lambda x: x.tolist(),
 ]
 
 
@@ -147,7 +146,6 @@ UNKNOWN = [
     (lambda x: np.sum(np.median(x)), "numpy.median"), (lambda x: np.sum(np.sort(x)), "numpy.sort"),
     (lambda x: np.sum(special.jv(1, x)), "jv"), (lambda x: np.sum(np.fft.fft(x)), "fft"),
     (lambda x: np.sum(x * 1j), "complex"), (lambda x: np.sum(x.astype("f2")), "float16"),
-    (lambda x: np.sum(x[x > 0]), "mask"),
 ]
 
 
@@ -155,32 +153,6 @@ UNKNOWN = [
 def test_what_has_no_rule_is_named(function, what):
     text = raised(jitad.UnsupportedOperationError, jit_grad(function), x3, line=function.__code__.co_firstlineno)
     assert what in text
-
-
-def assigns(x):
-    x[0] = 1.0
-    return np.sum(x)
-
-
-def adds(x):
-    x += 1.0
-    return np.sum(x)
-
-
-def fills(x):
-    a = np.zeros(3)
-    a[0] = x[0]
-    return np.sum(a)
-
-
-@pytest.mark.parametrize(("function", "offset"), [(assigns, 1), (adds, 1), (fills, 2)])
-def test_assignment_is_refused(function, offset):
-    """Not in this version; the argument is never changed."""
-    x = x3.copy()
-    text = raised((jitad.MutationError, jitad.ConcretizationError), jit_grad(function), x,
-                  line=function.__code__.co_firstlineno + offset)
-    assert "np." in text or "write x = x" in text
-    np.testing.assert_array_equal(x, x3)
 
 
 MISFITS = [
@@ -321,6 +293,8 @@ def test_inside_a_recording_errors_are_as_clear():
     inner = jit_grad(lambda x: x * 2)
     text = raised(jitad.OutputError, jit_grad(lambda x: np.sum(inner(x))), x3)
     assert "np.sum" in text
+    nothing = jit_grad(lambda x: None)
+    raised(jitad.JitadError, jit_grad(lambda x: np.sum(nothing(x))), x3)
     g = jit_grad(lambda x, y: np.sum(x), argnums=1)
     for function in (lambda x: np.sum(g(x, "text")), lambda x: np.sum(g(x, True)), lambda x: np.sum(g(x, x > 1))):
         assert "cannot be differentiated" in raised(jitad.ArgumentTypeError, jit_grad(function), x3)
@@ -328,9 +302,3 @@ def test_inside_a_recording_errors_are_as_clear():
     with pytest.raises(TypeError, match="missing 1 required positional argument"):
         jit_grad(lambda x: np.sum(g(x)))(x3)
     assert "returns instead" in raised(jitad.MutationError, jit_grad(lambda x: np.sum(g(x, x, out=np.zeros(3)))), x3)
-
-
-def test_a_shape_that_depends_on_an_argument():
-    with pytest.raises(TypeError) as caught:
-        jit_grad(lambda x, n: np.sum(x) * np.sum(np.ones(n)))(x3, 2)
-    assert "test_errors.py:" in text_of(caught.value) and "capture" in text_of(caught.value)

@@ -15,7 +15,7 @@ FILES = sorted([*ROOT.glob("jitad/**/*.py"), *ROOT.glob("cache/**/*.py")])
 # together with those whose names go on with an underscore.
 ROOMS = ["errors", "cache", "scalar", "tape", "primitives", "evaluate", "differentiate", "optimise", "trace", "compile",
          "request", "entry", "warm", "compiled", "transformed", "api", "__init__", "integrations", "demo", "__main__"]
-SAME = {"display": "tape"}
+SAME = {"display": "tape", "batch": "differentiate"}
 UPWARD = {
     ("jitad.tape", "primitives"): "a value's operators apply rows of the table; imported when first used",
 }

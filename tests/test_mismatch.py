@@ -182,6 +182,26 @@ def test_methods_and_nested_calls_warn_at_the_users_line():
     assert len(warned(g, 2.0, 1)) == 1
 
 
+def test_another_branch_warns_once_and_is_right():
+    @jit_grad
+    def g(x, n):
+        total = np.sum(x * x) if x[0] > 0 else np.sum(x)
+        for _ in range(n):
+            total = total * 2
+        return total
+
+    assert not warned(g, x3, 1)
+    (message,) = warned(g, -x3, 1)
+    assert "test_mismatch.py:" in message
+    (message,) = warned(g, x3, 3)
+    assert "test_mismatch.py:" in message
+    for sign in (1, -1, 1):
+        assert not warned(g, sign * x3, 1)
+        np.testing.assert_array_equal(g(sign * x3, 1), 4 * x3 if sign > 0 else np.full(3, 2.0))
+    np.testing.assert_array_equal(g(2 * x3, 3), 32 * x3)
+    assert cache.info(g).compiles == 3
+
+
 def test_warnings_as_errors_do_not_break_anything():
     g = jit_grad(lambda x: np.sum(x**3))
     g(x3)

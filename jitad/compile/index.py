@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from jitad.compile.scalar import Expr, cast, const, var
 from jitad.primitives.view import Map
@@ -53,19 +54,27 @@ def through(index: Map, at: Indices) -> Indices:
 
 
 def as_expr(index: Index) -> Expr:
-    if isinstance(index, Expr):
-        return cast(index, "i8")
+    """The index as an expression; equal affine indices are one expression, so that it is named once."""
+    return cast(index, "i8") if isinstance(index, Expr) else _affine_expr(index)
+
+
+@lru_cache(maxsize=1 << 14)
+def _affine_expr(index: Affine) -> Expr:
     total: Expr | None = None
     for name, step in sorted(index.terms, key=lambda term: term[1] < 0):
-        v = var(name, "i8")
-        term = v if abs(step) == 1 else v * abs(step)
+        term = _term(name, abs(step) if total is not None else step)
         if total is None:
-            total = term if step > 0 else v * step
+            total = term
         else:
             total = total + term if step > 0 else total - term
     if total is None:
         return const(index.offset, "i8")
     return total + index.offset if index.offset > 0 else total - (-index.offset) if index.offset < 0 else total
+
+
+@lru_cache(maxsize=1 << 14)
+def _term(name: str, step: int) -> Expr:
+    return var(name, "i8") if step == 1 else var(name, "i8") * step
 
 
 def flattened(at: Indices, shape: tuple[int, ...]) -> Index:

@@ -94,6 +94,7 @@ def load_code(code: bytes) -> Native:
 
 
 def preferring(text: str, bits: int) -> str:
-    """The module with vectors of `bits` preferred in every function that it defines."""
+    """The module with vectors of `bits` preferred in its kernels. Not in the routines (``jitad.solve...``): their
+    transposes take seconds to compile for wide vectors."""
     attribute = f'"prefer-vector-width"="{bits}"'
-    return re.sub(r"^(define [^\n{]*?)(\s*\{?)$", rf"\1 {attribute}\2", text, flags=re.MULTILINE)
+    return re.sub(r'^(define [^@\n]*@"?jitad_\w+"?\([^\n{]*?)(\s*\{?)$', rf"\1 {attribute}\2", text, flags=re.MULTILINE)

@@ -85,6 +85,11 @@ class Kernel:
             return None
 
     @property
+    def exact(self) -> bool:
+        """Whether `call` tells subclasses of arrays, and kinds of numbers, by itself."""
+        return self._layout is not None
+
+    @property
     def _arrays(self) -> list[bool]:
         """For each output whether it is an array; the others are numbers."""
         return [self.tape.nodes[o].aval.ndim > 0 for o in self.tape.outputs]

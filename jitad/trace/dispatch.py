@@ -18,6 +18,7 @@ from jitad.tape import Builder, Value
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 _SIGNATURES: dict[Any, inspect.Signature] = {}
+SHARING: set[Any] = set()      # functions whose results may be views of their arguments
 
 ADVICE = "write it with functions that have a rule, or compute it outside the function and pass the result in"
 
@@ -56,10 +57,39 @@ def builder_in(*things: Any) -> Builder | None:
     return None
 
 
+def plain(thing: Any) -> Any:
+    """Arrays that were made in recorded code (`arrays.LocalArray`), also in lists, tuples and dicts, as the traced
+    value or concrete array that they are at the moment."""
+    current = getattr(type(thing), "jitad_current", None)
+    if current is not None:
+        return current.fget(thing)
+    kind = type(thing)
+    if kind in (tuple, list):
+        new = [plain(t) for t in thing]
+        changed = any(a is not b for a, b in zip(new, thing, strict=True))
+        return (tuple(new) if kind is tuple else new) if changed else thing
+    if kind is dict:
+        return {key: plain(value) for key, value in thing.items()}
+    return thing
+
+
+def detached(result: Any, args: Any) -> Any:
+    """A result that shares no memory with the arguments."""
+    if isinstance(result, (list, tuple)) and type(result) in (list, tuple):
+        return type(result)(detached(r, args) for r in result)
+    if not isinstance(result, Value) or not (result.ndim or getattr(result, "boxed", False)):
+        return result
+    if not hasattr(result, "storage"):
+        return result
+    shares = result.storage is not None or any(a is result for a in args) or result.node.prim.name in ("input", "alias")
+    return result.detached() if shares else result                  # type: ignore[attr-defined]
+
+
 def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     """`function` of NumPy on traced values, through its rule."""
     from jitad.trace import numpy_functions  # noqa: F401  (fills the table)
 
+    args, kwargs = plain(args), plain(kwargs)
     builder = builder_in(args, kwargs)
     if function not in FUNCTIONS:
         raise refused(builder, name_of(function))
@@ -70,7 +100,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if bound.arguments.get("out") is not None:
         raise refused(builder, f"{name_of(function)} with out=", "use the returned array instead")
     with noted_line(builder):
-        return FUNCTIONS[function](*args, **kwargs)
+        result = FUNCTIONS[function](*args, **kwargs)
+        return result if function in SHARING else detached(result, (*args, *kwargs.values()))
 
 
 @contextmanager
@@ -108,9 +139,9 @@ def not_concrete(x: Value, what: str, advice: str) -> ConcretizationError:
 
 
 def not_mutable(source: Value | Builder | None, what: str, advice: str) -> MutationError:
-    """The error for code that writes into an array while it is recorded."""
+    """The error for code that writes into an array that is not the recording's."""
     builder = source.builder if isinstance(source, Value) else source
-    return MutationError(f"{what}{_at(builder)} would change an array in place, which is not recorded yet; {advice}")
+    return MutationError(f"{what}{_at(builder)} would change an array in place, which is not recorded; {advice}")
 
 
 def lift_all(*operands: Any) -> list[Any]:
@@ -126,6 +157,7 @@ def lift_with(operand: Any, *others: Any) -> Any:
 
 def as_value(builder: Builder | None, operand: Any) -> Any:
     """`operand` on the tape, as ``np.asarray`` would make an array of it."""
+    operand = plain(operand)
     if isinstance(operand, Value):
         return operand
     assert builder is not None

@@ -6,32 +6,68 @@ from typing import Any
 import numpy as np
 
 from jitad.primitives.core import cast
-from jitad.primitives.index import gather
-from jitad.primitives.view import broadcast_to, slice_dims, transpose
+from jitad.primitives.index import gather, reshape
+from jitad.primitives.view import broadcast_to, slice_dims, transpose, view
 from jitad.tape import Value
-from jitad.trace.dispatch import as_value, implements, lift_all, refused, stand_in
+from jitad.trace.dispatch import as_value, implements, lift_all, plain, refused, stand_in
 from jitad.trace.viewing import through_view
+from jitad.trace.windows import Window
 
 
 def getitem(x: Any, index: Any) -> Any:
     """``x[index]`` with NumPy's rules, results and errors."""
+    index = plain(index)
     if type(index) is int and x.ndim:
-        n = x.shape[0]
-        if not -n <= index < n:
-            raise IndexError(f"index {index} is out of bounds for axis 0 with size {n}")
-        return slice_dims(x, (index % n, *(slice(None),) * (x.ndim - 1)))
-    entries = [_entry(x, e) for e in (index if isinstance(index, tuple) else (index,))]
+        index = (index,)
+    if type(index) is tuple and index and len(index) <= x.ndim and all(type(i) is int for i in index):
+        return _numbered(x, index)
+    entries = entries_of(x, index)
     if any(isinstance(e, (np.ndarray, Value)) for e in entries):
         return _advanced(x, entries)
     dots = any(e is Ellipsis for e in entries)
-    if not dots:
-        entries.append(Ellipsis)
-    result = through_view(x, lambda a: a[tuple(entries)])
-    return boxed(result) if dots else result
+    result = through_view(x, lambda a: a[tuple(entries if dots else (*entries, Ellipsis))])
+    return boxed(result) if dots or result.ndim else number(result)
+
+
+def _numbered(x: Any, index: tuple[int, ...]) -> Any:
+    """``x[i, j, ...]`` with integers alone."""
+    places = within(index, x.shape)
+    storage = getattr(x, "storage", None)
+    if len(places) < x.ndim:
+        rest = x.ndim - len(places)
+        return through_map_of(x, x.shape[-rest:], (*((i, ()) for i in places), *((0, ((d, 1),)) for d in range(rest))))
+    if storage is None:
+        return slice_dims(x, places)
+    at = x.window.offset + sum(i * s for i, s in zip(places, x.window.strides, strict=True))
+    return x.builder.value(storage.read(Window(at, (), ())))
+
+
+def through_map_of(x: Any, shape: tuple[int, ...], index: Any) -> Any:
+    derived = getattr(x, "derived", None)
+    return view(x, shape, index) if derived is None else derived(shape, index)
+
+
+def within(index: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The integers without NumPy's meaning of negative ones."""
+    for axis, (i, n) in enumerate(zip(index, shape, strict=False)):
+        if not -n <= i < n:
+            raise IndexError(f"index {i} is out of bounds for axis {axis} with size {n}")
+    return tuple(i if i >= 0 else i + n for i, n in zip(index, shape, strict=False))
+
+
+def entries_of(x: Any, index: Any) -> list[Any]:
+    return [_entry(x, e) for e in (index if isinstance(index, tuple) else (index,))]
+
+
+def number(result: Any) -> Any:
+    """A number taken out of an array, which does not change any more."""
+    return result.builder.value(result.number)
 
 
 def boxed(result: Any) -> Any:
-    """A new handle, marked as an *array* if it has no dimensions: in-place operators would change it."""
+    """A handle that is marked as an *array* if it has no dimensions: in-place operators change it."""
+    if getattr(result, "storage", None) is not None:
+        return result
     result = result.builder.value(result.number)
     result.boxed = result.ndim == 0
     return result
@@ -62,21 +98,38 @@ def _has_values(entry: Any) -> bool:
     return any(isinstance(e, Value) or (isinstance(e, (list, tuple)) and _has_values(e)) for e in entry)
 
 
+class Advanced:
+    """An index with integer arrays, taken apart: `basic` gives `rest`, which the arrays `index` index along `axes`;
+    `shape` is that of the result."""
+
+    def __init__(self, x: Any, entries: list[Any]):
+        probe = tuple(np.zeros(e.shape, np.intp) if isinstance(e, Value) else e for e in entries)
+        self.shape = stand_in(x.shape)[probe].shape              # NumPy's own errors
+        basic, arrays, first, consecutive = _plan(x, entries)
+        self.rest = through_view(x, lambda a: a[tuple(basic)])
+        self.axes = tuple(axis for axis, _ in arrays)
+        common = np.broadcast_shapes(*(a.shape for _, a in arrays))
+        self.index = [_index_value(self.rest, a, self.rest.shape[axis], common) for axis, a in arrays]
+        lead, ndim = len(common), len(self.shape)
+        self.order = tuple(range(ndim))                          # dimensions of the gathered array in the result
+        if consecutive and first:
+            self.order = (*range(lead, lead + first), *range(lead), *range(lead + first, ndim))
+
+    def read(self) -> Any:
+        result = transpose(gather(self.rest, *self.index, axes=self.axes), self.order)
+        assert result.shape == self.shape, (result.shape, self.shape)
+        return result
+
+    def in_front(self, values: Any) -> tuple[Any, list[Any]]:
+        """Values of the result's shape, and the index arrays, with the arrays' dimensions first and as one."""
+        back = tuple(int(i) for i in np.argsort(self.order))
+        values, lead = transpose(values, back), self.index[0].ndim
+        return (reshape(values, (self.index[0].aval.size, *values.shape[lead:])),
+                [reshape(i, (i.aval.size,)) for i in self.index])
+
+
 def _advanced(x: Any, entries: list[Any]) -> Any:
-    probe = tuple(np.zeros(e.shape, np.intp) if isinstance(e, Value) else e for e in entries)
-    expected = stand_in(x.shape)[probe].shape                    # NumPy's own errors
-    basic, arrays, first, consecutive = _plan(x, entries)
-    rest = through_view(x, lambda a: a[tuple(basic)])
-    axes = tuple(axis for axis, _ in arrays)
-    shape = np.broadcast_shapes(*(a.shape for _, a in arrays))
-    index = [_index_value(rest, a, rest.shape[axis], shape) for axis, a in arrays]
-    result = gather(rest, *index, axes=axes)
-    if consecutive and first:
-        lead = len(shape)
-        order = (*range(lead, lead + first), *range(lead), *range(lead + first, result.ndim))
-        result = transpose(result, order)
-    assert result.shape == expected, (result.shape, expected)
-    return result
+    return Advanced(x, entries).read()
 
 
 def _plan(x: Any, entries: list[Any]) -> tuple[list[Any], list[tuple[int, Any]], int, bool]:

@@ -87,7 +87,7 @@ def is_mutable(value: Any) -> bool:
 
 def substitute(value: Any) -> Any | None:
     """What stands for a library's callable in recorded code, or None."""
-    from jitad.trace.scipy_functions import SUBSTITUTES
+    from jitad.trace.creation import SUBSTITUTES
 
     if not callable(value):
         return None

@@ -31,7 +31,7 @@ from jitad.trace.pytree import TreeDef, classes_in, flatten, unflatten
 from jitad.trace.tracer import Tracer
 from jitad.trace.where import user_line
 
-__all__ = ["Recorder", "Recording", "current", "record", "user_line"]
+__all__ = ["Recorder", "Recording", "as_output", "current", "record", "user_line"]
 
 
 # --- the recorder ---------------------------------------------------------------------------
@@ -128,6 +128,10 @@ class Recorder(Builder):
         self._concrete = {}
         return builder
 
+    def extend(self, number: int, params: Mapping[str, Any]) -> None:
+        super().extend(number, params)
+        self._concrete.pop(number, None)
+
     def foreign(self, value: Value) -> LeakedTracerError:
         """The error for a value of another recording that is used in this one."""
         return _leaked(value.builder, f"met in the recording of `{self.function_name}`")
@@ -221,7 +225,7 @@ def record(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = 
         result = captures.run(new_args, new_kwargs)
         captures.finish()
         leaves, paths, structure = flatten(result, "result")
-        outputs = [_output(recorder, leaf, path, where) for leaf, path in zip(leaves, paths, strict=True)]
+        outputs = [as_output(recorder, leaf, path, where) for leaf, path in zip(leaves, paths, strict=True)]
         captures.release()
     except JitadError as error:
         error.add_note(f"while jitad recorded `{function.__qualname__}`, called at {where}")
@@ -289,7 +293,8 @@ def _static_refusal(leaf: Any) -> str | None:
     return None
 
 
-def _output(recorder: Recorder, leaf: Any, path: str, where: Where | None) -> Value:
+def as_output(recorder: Recorder, leaf: Any, path: str, where: Where | None) -> Value:
+    """A leaf of a result as a value of the recording; raises `OutputError` for what cannot be one."""
     if isinstance(leaf, Value):
         if leaf.builder is not recorder:
             raise recorder.foreign(leaf)

@@ -15,7 +15,7 @@ import numpy as np
 from jitad.errors import MutationError
 from jitad.primitives.core import full
 from jitad.primitives.index import concatenate, gather, put, reshape, update
-from jitad.primitives.view import Map, expand_dims, slice_dims
+from jitad.primitives.view import Map, broadcast_to, slice_dims
 from jitad.tape import Builder, Value
 from jitad.trace.windows import Window, affine, look, map_of, positions, show, weights, whole
 
@@ -41,7 +41,7 @@ class Storage:
     written; `plain` marks memory of which it is known that NumPy, too, has it in C order."""
 
     __slots__ = ("_maker", "_place", "base", "builder", "dtype", "entries", "origin", "owner", "plain", "rivals",
-                 "settled", "shape", "size", "version", "whole")
+                 "settled", "shape", "size", "version", "whole", "__weakref__")
 
     def __init__(self, value: Value, owner: str = "", plain: bool = False):
         self.builder: Builder = value.builder
@@ -56,14 +56,19 @@ class Storage:
         self._maker: Any = None                 # for each element the entry that made it, or -1
         self._place: Any = None                 # and its place in the value of that entry
 
+    @property
+    def clean(self) -> bool:
+        """Whether nothing was stored on top of `base`."""
+        return self._maker is None
+
     # --- writing -----------------------------------------------------------------------------
-    def check_writable(self, writer: Any = None) -> None:
+    def check_writable(self) -> None:
         """Raise where the recording cannot tell what a write would change."""
         if self.owner:
             raise MutationError(
                 f"{self.owner} is written to, at {self.builder.where()}, while the function is recorded. The caller's "
                 "arrays are never changed; copy it first: a = a.copy()")
-        if any(r() not in (None, writer) for r in self.rivals):
+        if any(rival() is not None for rival in self.rivals):
             raise MutationError(
                 f"an array is written to, at {self.builder.where()}, that may or may not share its memory with another "
                 "one (NumPy decides it by the layout of a computed array); take a .copy() of one of them first")
@@ -136,13 +141,28 @@ class Storage:
         if (makers == first).all():
             part = self._of_entry(first, window)
             return part if part is not None else self._shown(self.settle(), window)
-        if window.size <= min(SMALL, self.size - 1) or 0 < window.size <= self.size // 4 and self._scalars(makers):
-            parts = [value(self._element(int(at), (1,))) for at in positions(window).ravel()]
-            return reshape(concatenate(*parts, axis=0), window.shape).number
-        return self._shown(self.settle(), window)
+        parts = self._parts(window, makers) if window.size < self.size else None
+        if parts is None:
+            return self._shown(self.settle(), window)
+        return reshape(concatenate(*map(value, parts), axis=0), window.shape).number
 
-    def _scalars(self, makers: np.ndarray) -> bool:
-        return makers.size <= RUNS
+    def _parts(self, window: Window, makers: np.ndarray) -> list[int] | None:
+        """The values of which a window that several entries made is put together, if these are few."""
+        if len(window.shape) > 1:
+            one_by_one = window.size <= SMALL
+            return [self._element(int(at), (1,)) for at in positions(window).ravel()] if one_by_one else None
+        cuts = [0, *(np.flatnonzero(np.diff(makers)) + 1).tolist(), window.size]
+        if len(cuts) > SMALL:
+            return None
+        parts: list[int] = []
+        (stride,) = window.strides
+        for start, stop in zip(cuts[:-1], cuts[1:], strict=True):
+            run = Window(window.offset + start * stride, (stop - start,), (stride,))
+            part = self._of_entry(int(makers[start]), run)
+            if part is None:
+                return None
+            parts.append(part)
+        return parts
 
     def _shown(self, number: int, window: Window) -> int:
         return number if window == self.whole else show(self.builder.value(number), window).number
@@ -164,6 +184,8 @@ class Storage:
         entry = self.entries[maker]
         if entry.window == window:
             return entry.number
+        if entry.window is not None and entry.window.size == 1:
+            return reshape(self.builder.value(entry.number), window.shape).number
         within = affine(look(self._place, window))
         return None if within is None else show(self.builder.value(entry.number), within).number
 
@@ -220,7 +242,7 @@ class Storage:
         limit = max(RUNS, 2 * len(pending))
         for number, entry in pending:
             value = self.builder.value(entry.number)
-            flat = reshape(value, (value.aval.size,))
+            flat = flattened(value)
             if entry.window is not None and entry.left == entry.window.size and entry.window.contiguous:
                 parts.append((entry.window.offset, flat))
                 continue
@@ -251,7 +273,7 @@ class Storage:
                 flat = flat or map_of(entry.window, self.shape) is None
                 continue
             where, place = self._remaining(number, entry)
-            kept = gather(reshape(value, (value.aval.size,)), self.builder.const(place), axes=(0,))
+            kept = gather(flattened(value), self.builder.const(place), axes=(0,))
             base = reshape(put(reshape(base, (self.size,)), kept, self.builder.const(where), axes=(0,)), self.shape)
         if not values:
             return base
@@ -276,6 +298,10 @@ def constant(builder: Builder, array: np.ndarray) -> Value:
     return builder.const(array)
 
 
-def spread_out(value: Value, ndim: int) -> Value:
-    """With dimensions of length one in front."""
-    return expand_dims(value, tuple(range(ndim - value.ndim))) if value.ndim < ndim else value
+def flattened(value: Value) -> Value:
+    """All elements in one dimension; a number that is broadcast stays one."""
+    node = value.node
+    source = value.builder.value(node.inputs[0]) if node.prim.kind == "view" else value
+    if source.ndim == 0:
+        return broadcast_to(source, (value.aval.size,))
+    return reshape(value, (value.aval.size,))

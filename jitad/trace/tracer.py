@@ -8,10 +8,13 @@ from typing import Any, NoReturn
 import numpy as np
 
 from jitad.primitives.core import cast
+from jitad.primitives.view import Map, view
 from jitad.tape import Aval, Builder, Value
 from jitad.trace import ufuncs
-from jitad.trace.dispatch import call, not_concrete, not_mutable, noted_line, refused
+from jitad.trace.dispatch import call, not_concrete, noted_line, plain, refused
+from jitad.trace.storage import Storage
 from jitad.trace.viewing import through_view
+from jitad.trace.windows import Window, through_map
 
 _SCALARS = (int, float, complex, np.generic)
 
@@ -32,6 +35,7 @@ def _number(x: Any) -> Any:
 
 def _binary(ufunc: np.ufunc, swap: bool = False, logic: bool = False) -> Callable[[Any, Any], Any]:
     def operator(self: Tracer, other: Any) -> Any:
+        other = plain(other)
         if not _operable(other):
             return NotImplemented
         a, b = (other, self) if swap else (self, other)
@@ -78,12 +82,17 @@ def _compare(ufunc: np.ufunc, unlike: bool) -> Callable[[Any, Any], Any]:
     return operator
 
 
-def _in_place(symbol: str, operator: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Rebinding is right for numbers, which are immutable; arrays would change under their other names."""
+def _in_place(operator: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
+    """Numbers, which are immutable, are rebound; arrays change under all their names."""
     def in_place(self: Tracer, other: Any) -> Any:
-        if self.ndim or self.boxed:
-            raise not_mutable(self, f"x {symbol}= ... on an array", f"write x = x {symbol} ... instead")
-        return operator(self, other)
+        result = operator(self, other)
+        if not (self.ndim or self.boxed) or result is NotImplemented:
+            return result
+        from jitad.trace.assign import assign_result
+
+        with noted_line(self.builder):
+            assign_result(self, ufunc, result, (self, other))
+        return self
     return in_place
 
 
@@ -123,15 +132,63 @@ class Tracer(Value):
     It is no `numpy.ndarray` and no `float`: ``isinstance`` says so. `weak` marks what Python
     numbers would be here (they do not raise NumPy's precision); `boxed` marks an array of no
     dimensions, which in-place operators would change for all its names.
+
+    An array that is written, or of which there are views, is a window on a `storage` that it shares
+    with its views; its node is then what the window shows at the moment. `frozen` says why NumPy
+    would not let this array be written.
     """
 
-    __slots__ = ("boxed", "weak")
+    __slots__ = ("_fixed", "_seen", "boxed", "frozen", "storage", "weak", "window")
     __array_priority__ = 1000.0
 
     def __init__(self, builder: Builder, number: int):
-        super().__init__(builder, number)
+        self.builder, self._fixed = builder, number
         self.weak = builder.nodes[number].aval.weak
         self.boxed = False
+        self.storage: Storage | None = None
+        self.frozen = ""
+
+    @property
+    def number(self) -> int:                                        # type: ignore[override]
+        storage = self.storage
+        if storage is not None and self._seen != storage.version:
+            self._fixed, self._seen = storage.read(self.window), storage.version
+        return self._fixed
+
+    @property
+    def home(self) -> Storage:
+        """The storage of an array, made when it is first needed."""
+        if self.storage is None:
+            self.settle_in(Storage(self, owner_of(self)))
+        return self.storage                                         # type: ignore[return-value]
+
+    def settle_in(self, storage: Storage) -> None:
+        """Be the array that is the whole of a new storage."""
+        self.storage, self.window, self._seen = storage, storage.whole, storage.version
+
+    def window_on(self, window: Window) -> Tracer:
+        """Another array: a window on the storage of this one."""
+        handle = object.__new__(Tracer)
+        handle.builder, handle.storage, handle.window = self.builder, self.home, window
+        handle._fixed, handle._seen = -1, -1
+        handle.weak, handle.boxed, handle.frozen = False, not window.shape, self.frozen
+        return handle
+
+    def derived(self, shape: tuple[int, ...], index: Map) -> Tracer:
+        """The view of this array with this index map."""
+        storage = self.home
+        handle = self.window_on(through_map(self.window, shape, index))
+        if storage.clean:
+            handle._fixed, handle._seen = view(self, shape, index).number, storage.version
+        return handle
+
+    def detached(self) -> Tracer:
+        """A copy that shares nothing with this array."""
+        handle = Tracer(self.builder, self.number)
+        handle.weak, handle.boxed = self.weak, self.boxed
+        if owner_of(handle) and (self.ndim or self.boxed):
+            handle.settle_in(Storage(handle))
+        return handle
 
     def _as_weak(self, result: Any) -> Any:
         result.weak = True
@@ -139,7 +196,9 @@ class Tracer(Value):
 
     @property
     def aval(self) -> Aval:
-        aval = self.builder.nodes[self.number].aval
+        if self.storage is not None:
+            return Aval(self.window.shape, self.storage.dtype)
+        aval = self.builder.nodes[self._fixed].aval
         return aval if aval.weak == self.weak else replace(aval, weak=self.weak)
 
     def __repr__(self) -> str:
@@ -233,10 +292,14 @@ class Tracer(Value):
         with noted_line(self.builder):
             return getitem(self, index)
 
-    def __setitem__(self, index: Any, value: Any) -> NoReturn:
-        raise not_mutable(self, "x[...] = ...", "build the new array with np.where, np.concatenate or np.stack")
+    def __setitem__(self, index: Any, value: Any) -> None:
+        from jitad.trace.assign import setitem
 
-    __delitem__ = __setitem__                     # type: ignore[assignment]
+        with noted_line(self.builder):
+            setitem(self, index, value)
+
+    def __delitem__(self, index: Any) -> None:
+        raise ValueError("cannot delete array elements")
 
     # --- operators -----------------------------------------------------------------------
     __add__, __radd__ = _binary(np.add), _binary(np.add, True)
@@ -258,11 +321,13 @@ class Tracer(Value):
     __lt__, __le__ = _binary(np.less), _binary(np.less_equal)
     __gt__, __ge__ = _binary(np.greater), _binary(np.greater_equal)
     __eq__, __ne__ = _compare(np.equal, False), _compare(np.not_equal, True)       # type: ignore[assignment]
-    __iadd__, __isub__ = _in_place("+", __add__), _in_place("-", __sub__)
-    __imul__, __itruediv__ = _in_place("*", __mul__), _in_place("/", __truediv__)
-    __ifloordiv__, __imod__ = _in_place("//", __floordiv__), _in_place("%", __mod__)
-    __ipow__, __imatmul__ = _in_place("**", __pow__), _in_place("@", __matmul__)
-    __iand__, __ior__, __ixor__ = _in_place("&", __and__), _in_place("|", __or__), _in_place("^", __xor__)
+    __iadd__, __isub__ = _in_place(__add__, np.add), _in_place(__sub__, np.subtract)
+    __imul__, __itruediv__ = _in_place(__mul__, np.multiply), _in_place(__truediv__, np.true_divide)
+    __ifloordiv__, __imod__ = _in_place(__floordiv__, np.floor_divide), _in_place(__mod__, np.remainder)
+    __ipow__, __imatmul__ = _in_place(__pow__, np.power), _in_place(__matmul__, np.matmul)
+    __iand__, __ior__ = _in_place(__and__, np.bitwise_and), _in_place(__or__, np.bitwise_or)
+    __ixor__, __ilshift__ = _in_place(__xor__, np.bitwise_xor), _in_place(__lshift__, np.left_shift)
+    __irshift__ = _in_place(__rshift__, np.right_shift)
 
     def __round__(self, ndigits: int | None = None) -> Any:
         if self.ndim:
@@ -273,10 +338,10 @@ class Tracer(Value):
         return self._as_weak(cast(ufuncs.apply_ufunc(np.rint, self), np.int64))
 
     def __copy__(self) -> Any:
-        return self
+        return self.detached() if self.ndim or self.boxed else self
 
     def __deepcopy__(self, memo: Any) -> Any:
-        return self
+        return self.__copy__()
 
     # --- methods -------------------------------------------------------------------------
     sum, prod, mean, std, var = map(_method, (np.sum, np.prod, np.mean, np.std, np.var))
@@ -284,7 +349,13 @@ class Tracer(Value):
     cumsum, cumprod, round, clip = map(_method, (np.cumsum, np.cumprod, np.round, np.clip))
     ravel, squeeze, swapaxes, repeat = map(_method, (np.ravel, np.squeeze, np.swapaxes, np.repeat))
     dot, diagonal, trace, take = map(_method, (np.dot, np.diagonal, np.trace, np.take))
-    flatten, copy = _method(np.ravel), _method(np.copy)
+    copy, put = _method(np.copy), _method(np.put)
+
+    def flatten(self, order: str = "C") -> Any:
+        return call(np.ravel, self, order).detached()
+
+    def fill(self, value: Any) -> None:
+        self[...] = value
 
     def conj(self) -> Any:
         return ufuncs.apply_ufunc(np.conjugate, self)
@@ -305,15 +376,35 @@ class Tracer(Value):
                             f"according to the rule {casting!r}")
         with noted_line(self.builder):
             result = cast(self, dtype)
-        return self.builder.value(result.number) if result is self else result
+        if result is not self:
+            return result
+        if self.ndim or self.boxed:
+            return self.detached() if copy else self
+        result = self.builder.value(self.number)
+        result.weak = False                                         # type: ignore[attr-defined]
+        return result
 
     for _name in ("argmax", "argmin", "argsort", "argpartition", "searchsorted", "nonzero", "choose", "compress",
                   "view", "tobytes", "tofile", "dump", "dumps", "byteswap", "getfield", "to_device"):
         locals()[_name] = _refused_method(_name, "compute it outside the function and pass the result in")
-    for _name in ("sort", "fill", "put", "partition", "resize", "itemset", "setfield", "setflags"):
+    for _name in ("sort", "partition", "resize", "itemset", "setfield", "setflags"):
         locals()[_name] = _refused_method(_name, "it works in place; make a new array instead")
     for _name in ("flat", "data", "base", "strides", "flags", "ctypes", "device"):
         locals()[_name] = _refused_property(_name)
     del _name
 
 
+def owner_of(x: Tracer) -> str:
+    """Whose array this is, if it is not the recorded function's own: an argument or a captured one."""
+    kind = x.node.prim.name
+    if kind == "alias":
+        return "an argument of a differentiated function"
+    if kind != "input":
+        return ""
+    builder: Any = x.builder
+    if x.number not in builder.inputs:
+        return "a carry or an element of a loop"
+    name = builder.names[builder.inputs.index(x.number)]
+    captures = getattr(builder, "captures", None)
+    captured = captures is not None and any(v.number == x.number for v in captures.inputs)
+    return f"the captured array `{name}`" if captured else f"the argument `{name}`"

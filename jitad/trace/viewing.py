@@ -54,6 +54,7 @@ def through_view(x: Value, function: Callable[..., Any], *args: Any, **kwargs: A
         steps = [_digits(s, bases) if n > 1 else None for n, s in zip(result.shape, result.strides, strict=True)]
         index = tuple((offsets[k], tuple((d, step[k]) for d, step in enumerate(steps) if step and step[k]))
                       for k in range(x.ndim))
-        return view(x, result.shape, index)
+        derived = getattr(x, "derived", None)          # a tracer's views share its storage
+        return view(x, result.shape, index) if derived is None else derived(result.shape, index)
 
     return decode(function(dummy, *args, **kwargs))

@@ -19,6 +19,7 @@ from jitad.primitives.view import Map, view
 from jitad.tape import Value
 
 _BYTE = np.zeros(1, np.int8)
+_NO_COPY = {"copy": False} if np.lib.NumpyVersion(np.__version__) >= "2.1.0" else {}
 
 
 class Window(NamedTuple):
@@ -78,14 +79,22 @@ def narrowed(window: Window, function: Callable[[np.ndarray], np.ndarray]) -> Wi
     return window_of(function(array), array.__array_interface__["data"][0], 1, window.offset)
 
 
-def reshaped(window: Window, shape: tuple[int, ...]) -> Window | None:
-    """The window in another shape (in C order), if NumPy gives a view and not a copy."""
+def reshaped(window: Window, shape: tuple[int, ...], order: str) -> Window | None:
+    """The window in another shape, if NumPy gives a view and not a copy."""
     array = dummy(window)
+    start = array.__array_interface__["data"][0]
     try:
-        array.shape = shape
-    except AttributeError:
+        if _NO_COPY:
+            array = array.reshape(shape, order=order, **_NO_COPY)  # type: ignore[arg-type]
+        elif order == "F":
+            array = array.T
+            array.shape = shape[::-1]
+            array = array.T
+        else:
+            array.shape = shape
+    except (ValueError, AttributeError):
         return None
-    return window_of(array, array.__array_interface__["data"][0], 1, window.offset)
+    return window_of(array, start, 1, window.offset)
 
 
 def through_map(window: Window, shape: tuple[int, ...], index: Map) -> Window:

@@ -1,0 +1,95 @@
+"""NumPy's functions that make arrays, as recorded code sees them: they give local arrays (see `arrays`)."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from jitad.tape import Value
+from jitad.trace import assign  # noqa: F401  (fills the table of functions)
+from jitad.trace.arrays import local
+from jitad.trace.dispatch import builder_in, noted_line, plain
+from jitad.trace.scipy_functions import SUBSTITUTES
+
+__all__ = ["SUBSTITUTES"]
+
+MAKERS = """zeros ones full arange linspace logspace geomspace eye identity tri array asarray asanyarray
+ascontiguousarray asfortranarray zeros_like ones_like full_like copy diag diagflat indices meshgrid vander fromfunction
+fromiter concatenate stack hstack vstack dstack column_stack block append tile repeat outer kron where broadcast_to
+tril triu tril_indices triu_indices diag_indices nonzero reshape cumsum sort argsort take atleast_1d atleast_2d""".split()
+KEEP = frozenset({np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.require})
+
+
+def _maker(function: Callable[..., Any], traced: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` on concrete values, with a local array as result; `traced` if something is traced."""
+    @wraps(function)
+    def make(*args: Any, **kwargs: Any) -> Any:
+        given, kwargs = args, plain(kwargs)
+        args = plain(args)
+        builder = builder_in(args, kwargs)
+        if builder is None:
+            result = function(*args, **kwargs)
+            return given[0] if given and result is args[0] and type(given[0]) is not np.ndarray else local(result)
+        with noted_line(builder):
+            result = traced(*args, **kwargs)
+            return given[0] if given and result is args[0] else result
+    return make
+
+
+def _empty(shape: Any = None, dtype: Any = float, order: Any = "C", **options: Any) -> Any:
+    """Zeros: what NumPy finds in memory is no value that a tape could keep."""
+    return np.zeros(shape, dtype, order)
+
+
+def _empty_like(prototype: Any, *args: Any, **kwargs: Any) -> Any:
+    return np.zeros_like(prototype, *args, **kwargs)
+
+
+def _array(object: Any, dtype: Any = None, *, copy: Any = True, order: str = "K", subok: bool = False, ndmin: int = 0,
+           like: Any = None) -> Any:
+    """``np.array`` of a traced value: a copy unless told otherwise."""
+    if not isinstance(object, Value):
+        return SUBSTITUTES_OF_LISTS(object, dtype, ndmin=ndmin)
+    array: Any = object if object.ndim else _zero_dimensional(object)
+    same = dtype is None or np.dtype(dtype) == array.dtype
+    if not same:
+        array = array.astype(dtype)
+    elif copy:
+        array = array.detached()
+    return array[(None,) * (ndmin - array.ndim)] if ndmin > array.ndim else array
+
+
+def _zero_dimensional(number: Any) -> Any:
+    """A number as an array of no dimensions."""
+    if number.boxed:
+        return number
+    array = number.builder.value(number.number)
+    array.weak, array.boxed = False, True
+    return array
+
+
+def _asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None,
+             like: Any = None) -> Any:
+    return _array(a, dtype, copy=bool(copy))
+
+
+def _shape(shape: Any, dtype: Any = float, order: Any = "C", **options: Any) -> Any:
+    return np.zeros(tuple(int(n) for n in shape) if np.ndim(shape) else int(shape), dtype, order)
+
+
+SUBSTITUTES_OF_LISTS: Callable[..., Any] = SUBSTITUTES[np.array]
+_TRACED: dict[Any, Callable[..., Any]] = {np.array: _array, np.asarray: _asarray, np.asanyarray: _asarray,
+                                          np.ascontiguousarray: _asarray, np.asfortranarray: _asarray}
+
+
+def _fill() -> None:
+    for name in MAKERS:
+        function = getattr(np, name)
+        SUBSTITUTES[function] = _maker(function, _TRACED.get(function) or SUBSTITUTES.get(function) or function)
+    SUBSTITUTES[np.empty] = wraps(np.empty)(_maker(_empty, _empty))
+    SUBSTITUTES[np.empty_like] = wraps(np.empty_like)(_maker(_empty_like, _empty_like))
+
+
+_fill()
