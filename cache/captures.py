@@ -54,11 +54,10 @@ class Plan:
     >>> def f(x):
     ...     return scale * x
     >>> f.__globals__["scale"] = scale
-    >>> from jitad.cache.identity import unwrap
     >>> plan = Plan()
     >>> plan.add(Path.of(("global", "scale")), "input", scale)
     0
-    >>> fetch = plan.compile(unwrap(f))
+    >>> fetch = plan.compile(Target(f))
     >>> fetch()
     (2.0,)
     """

@@ -74,7 +74,7 @@ ATOMS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("value", ATOMS, ids=repr)
+@pytest.mark.parametrize("value", ATOMS, ids=lambda v: type(v).__name__)
 def test_atoms_go_there_and_back(value):
     back = through_json(value)
     assert type(back) is type(value) and (back == value or back is value) and repr(back) == repr(value)
@@ -93,7 +93,7 @@ SNAPSHOTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("value", SNAPSHOTS, ids=repr)
+@pytest.mark.parametrize("value", SNAPSHOTS, ids=lambda v: type(v).__name__)
 def test_snapshots_go_there_and_back(value):
     known = freeze(value)
     assert through_json(known) == known == freeze(value)
@@ -116,7 +116,7 @@ TREES = [
 
 
 @pytest.mark.parametrize("none_is_leaf", [True, False])
-@pytest.mark.parametrize("tree", TREES, ids=repr)
+@pytest.mark.parametrize("tree", TREES, ids=lambda v: type(v).__name__)
 def test_structures_of_trees_go_there_and_back(tree, none_is_leaf):
     spec = optree.tree_structure(tree, none_is_leaf=none_is_leaf, namespace="jitad")
     back = through_json(spec)
@@ -155,7 +155,7 @@ BROKEN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("data", BROKEN, ids=repr)
+@pytest.mark.parametrize("data", BROKEN, ids=lambda v: type(v).__name__)
 def test_broken_data_is_a_value_error(data):
     with pytest.raises((ValueError, Unstorable)):
         value = decode(data)

@@ -15,6 +15,7 @@ import numpy as np
 from llvmlite import ir
 
 from jitad.compile.loops import (
+    TINY,
     Accumulator,
     Assign,
     Buffer,
@@ -256,13 +257,24 @@ class _Emitter:
         index.add_incoming(start, before)
         self.builder.cbranch(self.builder.icmp_signed("<", index, stop), inside, done)
         self.builder.position_at_end(inside)
-        self.depth += 1
+        tiny = all(isinstance(b, ir.Constant) for b in (start, stop)) and stop.constant - start.constant < TINY * step
+        self.depth += not tiny
         body(index)
-        self.depth -= 1
+        self.depth -= not tiny
         following = self.builder.add(index, INT64(step), flags=("nsw",))
         index.add_incoming(following, self.builder.block)
-        self.builder.branch(head)
+        back = self.builder.branch(head)
+        if tiny:
+            back.set_metadata("llvm.loop", self._not_in_lanes())
         self.builder.position_at_end(done)
+
+    def _not_in_lanes(self) -> Any:
+        """The mark of a loop that LLVM shall not vectorise: considering it takes long when the body is."""
+        module = self.function.module
+        disabled = module.add_metadata([ir.MetaDataString(module, "llvm.loop.vectorize.enable"), BOOL(0)])
+        mark = module.add_metadata([ir.MetaDataString(module, f"loop {len(module.metadata)}"), disabled])
+        mark.operands = (mark, disabled)                            # a loop's mark names itself
+        return mark
 
     def _call(self, s: Call) -> None:
         status = build_routine(self, s.routine, [self.pointers[b] for b in s.buffers], s.numbers)

@@ -36,6 +36,7 @@ import numpy as np
 from jitad.compile.scalar import Expr
 
 SHORT = 100       # statements outside of loops up to which they are compiled as carefully as loops
+TINY = 4          # steps up to which a loop does not run in vector lanes
 DTYPE_TAGS = {"float64": "f8", "float32": "f4", "int64": "i8", "int32": "i4", "int16": "i2", "int8": "i1",
               "uint8": "u1", "uint16": "u2", "uint32": "u4", "bool": "b1"}
 
@@ -168,7 +169,13 @@ class Program:
     @property
     def straight(self) -> bool:
         """Whether much of the code runs once: then it should be small rather than fast."""
-        return len(self.body) > SHORT
+        return _once(self.body) > SHORT
+
+
+def _once(body: Sequence[Statement]) -> int:
+    """The statements that are in no loop, or in one too short for vector lanes."""
+    return sum(_once(s.body) if isinstance(s, Loop) and isinstance(s.start, int) and isinstance(s.stop, int)
+               and s.stop - s.start < TINY * s.step else 1 for s in body)
 
 
 STATUS_OK, STATUS_INDEX, STATUS_LINALG, STATUS_RANGE, STATUS_GUARD = 0, 1, 2, 3, 4

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -369,7 +370,7 @@ def _unique_names(tape: Tape) -> dict[int, str]:
     for i, name in [*zip(tape.inputs, tape.names, strict=True), *labelled]:
         clean = "".join(c if c.isalnum() else "_" for c in name).strip("_") or "x"
         clean = clean if clean.isascii() and not clean[0].isdigit() else f"x{i}"
-        while clean in taken or clean in _RESERVED:
+        while clean in taken or clean in _RESERVED or _TEMPORARY.fullmatch(clean):
             clean += "_"
         names[i] = clean
         taken.add(clean)
@@ -379,6 +380,7 @@ def _unique_names(tape: Tape) -> dict[int, str]:
     return names
 
 
+_TEMPORARY = re.compile(r"[tc]\d+|(part|within|work)_\w+")       # what the lowering calls its own variables
 _RESERVED = frozenset(("False None True and as assert async await break class continue def del elif else except finally "
                        "for from global if import in is lambda nonlocal not or pass raise return try while with yield "
                        "range min max abs len").split())

@@ -57,7 +57,7 @@ class Matrices:
             self.require(pivot.ne(0.0))
         return self._back(upper, right, [self.name(1.0 / p) for p in pivots])
 
-    def inv(self, a: np.ndarray, strict: bool) -> np.ndarray:
+    def inv(self, a: np.ndarray, strict: bool = True) -> np.ndarray:
         eye = np.full(a.shape, const(0.0), object)
         np.fill_diagonal(eye, const(1.0))
         return self.solve(a, eye)

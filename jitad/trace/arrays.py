@@ -22,7 +22,7 @@ from jitad.trace import ufuncs
 from jitad.trace.dispatch import builder_in, call, noted_line, plain, refused
 from jitad.trace.storage import Storage, constant
 from jitad.trace.tracer import Tracer
-from jitad.trace.windows import Window, window_of
+from jitad.trace.windows import window_of
 
 __all__ = ["LocalArray", "Memory", "local"]
 
@@ -30,10 +30,10 @@ KINDS = "biuf"
 
 
 class _Owner(np.ndarray):
-    """The owner of local memory. Views of it that are plain arrays keep each other alive, but not as far as here:
-    NumPy shortens a chain of bases only among arrays of one type. So it is seen whether one is still alive."""
+    """The owner of local memory. A chain of bases is shortened by NumPy only among arrays of one type, so that the
+    views of a plain array on an owner keep that array alive."""
 
-    memory: Memory
+    memory: weakref.ref[Memory]
 
 
 class Memory:
@@ -41,13 +41,28 @@ class Memory:
 
     __slots__ = ("__weakref__", "exports", "owner", "shape", "start", "storage")
 
-    def __init__(self, owner: np.ndarray):
-        self.owner = owner.view(_Owner)
-        self.owner.memory = weakref.ref(self)  # type: ignore[assignment]
-        self.start = owner.__array_interface__["data"][0]
-        self.shape = owner.shape if owner.flags.c_contiguous else owner.shape[::-1]      # in the order of memory
+    def __init__(self, array: np.ndarray):
+        order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+        self.owner = np.ndarray.__new__(_Owner, array.shape, array.dtype, order=order)  # type: ignore[call-overload]
+        self.owner[...] = array
+        self.owner.memory = weakref.ref(self)
+        self.start = self.owner.__array_interface__["data"][0]
         self.exports: list[weakref.ref[np.ndarray]] = []
         self.storage: Storage | None = None
+
+    def view(self, like: np.ndarray, start: int) -> np.ndarray:
+        """The view of the owner that is to it as `like` is to the address `start`."""
+        offset = like.__array_interface__["data"][0] - start
+        array = np.ndarray(like.shape, like.dtype, self.owner, offset if like.size else 0, like.strides)
+        array.flags.writeable = like.flags.writeable
+        return array
+
+    def hand_out(self, array: np.ndarray) -> np.ndarray:
+        """A view for others, which is watched with all views that they take of it."""
+        handed = self.view(array, self.start)
+        self.exports = [r for r in self.exports if r() is not None]
+        self.exports.append(weakref.ref(handed))
+        return handed
 
     def trace(self, builder: Builder) -> None:
         """From now on the elements are on the tape."""
@@ -79,19 +94,16 @@ def _local_array(array: np.ndarray) -> Any:
     base: Any = array
     while type(base) is np.ndarray and isinstance(base.base, np.ndarray):
         base = base.base
-    if isinstance(base, _Owner):
-        memory = base.memory()  # type: ignore[operator]
-        if memory is not None and array.dtype == base.dtype:
-            return LocalArray(memory, array)
-        return array                                                # bytes seen as another type: plain, and watched
-    if array.dtype.isnative and array.flags.writeable and array.size:
-        if base.dtype != array.dtype or not (base.flags.c_contiguous or base.flags.f_contiguous) or base.base is not None:
-            base = array = np.array(array, order="K")
+    if isinstance(base, _Owner) and (memory := base.memory()) is not None:
+        return LocalArray(memory, array) if array.dtype == base.dtype else memory.hand_out(array)
+    if not array.flags.writeable or not array.dtype.isnative:
+        return array
+    if type(base) is np.ndarray and base.base is None and base.dtype == array.dtype and array.size and (
+            base.flags.c_contiguous or base.flags.f_contiguous):
         memory = Memory(base)
-        view = np.ndarray(array.shape, array.dtype, memory.owner, array.__array_interface__["data"][0] - memory.start,
-                          array.strides) if array is not base else memory.owner.view(np.ndarray)
-        return LocalArray(memory, view)
-    return LocalArray(Memory(np.array(array)), None) if array.flags.writeable else array
+        return LocalArray(memory, memory.view(array, base.__array_interface__["data"][0]))
+    memory = Memory(np.array(array, order="K"))
+    return LocalArray(memory, memory.owner.view(np.ndarray))
 
 
 class LocalArray:
@@ -102,9 +114,9 @@ class LocalArray:
     __hash__ = None  # type: ignore[assignment]
     __class__ = property(lambda self: np.ndarray)  # type: ignore[assignment]
 
-    def __init__(self, memory: Memory, array: np.ndarray | None):
-        self.memory, self.traced = memory, None
-        self.array = memory.owner.view(np.ndarray) if array is None else array
+    def __init__(self, memory: Memory, array: np.ndarray):
+        self.memory, self.array = memory, array
+        self.traced: Tracer | None = None
 
     @property
     def jitad_current(self) -> Any:
@@ -113,15 +125,12 @@ class LocalArray:
         if storage is None:
             return self.array
         if self.traced is None:
-            itemsize = self.array.itemsize
-            self.traced = Tracer(storage.builder, storage.base)     # type: ignore[assignment]
-            self.traced.settle_in(storage)                          # type: ignore[attr-defined]
-            window = window_of(self.array, self.memory.start, itemsize)
-            if window != storage.whole or window.strides != storage.whole.strides:
-                self.traced = self.traced.window_on(window)         # type: ignore[attr-defined]
-            self.traced.boxed = not window.shape                    # type: ignore[attr-defined]
+            whole = Tracer(storage.builder, storage.base)
+            whole.settle_in(storage)
+            window = window_of(self.array, self.memory.start, self.array.itemsize)
+            traced = self.traced = whole.window_on(window)
             if not self.array.flags.writeable:
-                self.traced.frozen = "assignment destination is read-only"   # type: ignore[attr-defined]
+                traced.frozen = "assignment destination is read-only"
         return self.traced
 
     def written_by(self, *things: Any) -> Any:
@@ -138,10 +147,7 @@ class LocalArray:
         array = self.array
         if copy or (dtype is not None and np.dtype(dtype) != array.dtype):
             return array.astype(dtype or array.dtype)
-        handed = array.view()
-        self.memory.exports = [r for r in self.memory.exports if r() is not None]
-        self.memory.exports.append(weakref.ref(handed))
-        return handed
+        return self.memory.hand_out(array)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         out = kwargs.pop("out", ())
@@ -269,10 +275,6 @@ def on_arrays(function: Any, args: Any, kwargs: Any) -> Any:
     return given if given is not None and result is kwargs["out"] else local(result)
 
 
-def shown(array: Any, window: Window) -> Any:
-    return array.window_on(window)
-
-
 # --- everything else is that of the array ----------------------------------------------------------
 
 IN_PLACE = frozenset("sort partition fill put resize itemset setfield setflags byteswap".split())
@@ -310,7 +312,10 @@ def _in_place(name: str, ufunc: np.ufunc) -> Callable[..., Any]:
 
 def _property(name: str) -> property:
     def getter(self: LocalArray) -> Any:
-        return local(getattr(self.jitad_current, name))
+        current = self.jitad_current
+        if name in ("data", "ctypes") and current is self.array:
+            current = np.asarray(self)
+        return local(getattr(current, name))
 
     def setter(self: LocalArray, value: Any) -> None:
         if self.memory.storage is not None:

@@ -31,8 +31,9 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
         write(x, window, value, number=True)
         return
     mask = _traced_mask(x, index)
-    if mask is not None:
-        _set_where(x, mask, value)
+    if mask is not None and np.size(value) == 1:
+        number = cast(as_value(x.builder, value).reshape(()), x.dtype)
+        write(x, x.window, choose(mask, number, x))
         return
     entries = entries_of(x, index)
     if any(isinstance(e, Value) for e in entries):
@@ -89,14 +90,6 @@ def _traced_mask(x: Tracer, index: Any) -> Value | None:
         if index.shape == x.shape:
             return index
     return None
-
-
-def _set_where(x: Tracer, mask: Value, value: Any) -> None:
-    value = as_value(x.builder, value)
-    if value.aval.size != 1:
-        raise refused(x, "assignment of an array through a traced Boolean mask", _MASK)
-    number = cast(value.reshape(()), x.dtype)  # type: ignore[attr-defined]
-    write(x, x.window, choose(mask, number, x))
 
 
 def _set_computed(x: Tracer, entries: list[Any], value: Any) -> None:

@@ -10,15 +10,14 @@ import numpy as np
 from jitad.tape import Value
 from jitad.trace import assign  # noqa: F401  (fills the table of functions)
 from jitad.trace.arrays import local
-from jitad.trace.dispatch import builder_in, noted_line, plain
+from jitad.trace.dispatch import builder_in, detached, noted_line, plain
 from jitad.trace.scipy_functions import SUBSTITUTES
 
 __all__ = ["SUBSTITUTES"]
 
-MAKERS = """zeros ones full arange linspace logspace geomspace eye identity tri array asarray asanyarray
-ascontiguousarray asfortranarray zeros_like ones_like full_like copy diag diagflat indices meshgrid vander fromfunction
-fromiter concatenate stack hstack vstack dstack column_stack block append tile repeat outer kron where broadcast_to
-tril triu tril_indices triu_indices diag_indices nonzero reshape cumsum sort argsort take atleast_1d atleast_2d""".split()
+MAKERS = """zeros ones full arange linspace logspace geomspace eye identity tri array asarray asanyarray copy
+ascontiguousarray asfortranarray zeros_like ones_like full_like diag diagflat indices meshgrid vander fromfunction
+fromiter concatenate stack hstack vstack dstack column_stack block append tile repeat outer kron tril triu""".split()
 KEEP = frozenset({np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.require})
 
 
@@ -34,6 +33,8 @@ def _maker(function: Callable[..., Any], traced: Callable[..., Any]) -> Callable
             return given[0] if given and result is args[0] and type(given[0]) is not np.ndarray else local(result)
         with noted_line(builder):
             result = traced(*args, **kwargs)
+            if function not in KEEP:
+                return local(detached(result, args))
             return given[0] if given and result is args[0] else result
     return make
 
@@ -73,10 +74,6 @@ def _zero_dimensional(number: Any) -> Any:
 def _asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None,
              like: Any = None) -> Any:
     return _array(a, dtype, copy=bool(copy))
-
-
-def _shape(shape: Any, dtype: Any = float, order: Any = "C", **options: Any) -> Any:
-    return np.zeros(tuple(int(n) for n in shape) if np.ndim(shape) else int(shape), dtype, order)
 
 
 SUBSTITUTES_OF_LISTS: Callable[..., Any] = SUBSTITUTES[np.array]

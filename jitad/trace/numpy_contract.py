@@ -30,7 +30,12 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, dtype: Any = 
         for letter, n in zip(term, array.shape, strict=True):
             size[letter] = n if size.get(letter, 1) == 1 else size[letter]
     pairs = [_distinct(a, t, size) for a, t in zip(arrays, terms, strict=True)]
-    return _contract_all(pairs, result, size)
+    total = _contract_all(pairs, result, size)
+    if len(arrays) == 1 and set(result) == set(terms[0]) and hasattr(total, "detached"):
+        total = total.detached()                                    # a view, which NumPy lets be written
+        if total.ndim:
+            arrays[0].home.may_share_with(total.home)
+    return total
 
 
 def _parse(operands: tuple[Any, ...]) -> tuple[list[str], str, list[Any]]:

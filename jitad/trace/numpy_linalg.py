@@ -13,7 +13,7 @@ from jitad.trace.dispatch import as_value, builder_in, implements, lift_all, ref
 from jitad.trace.numpy_contract import matmul
 from jitad.trace.numpy_elementwise import choose
 from jitad.trace.numpy_reduce import axes_of, keep, max_, min_, root, sum_
-from jitad.trace.numpy_shape import ravel
+from jitad.trace.numpy_shape import frozen, ravel
 from jitad.trace.ufuncs import as_float
 from jitad.trace.viewing import through_view
 
@@ -26,7 +26,7 @@ _SlogdetResult = type(np.linalg.slogdet(np.eye(1)))
 def diag(v: Any, k: int = 0) -> Any:
     v, = lift_all(v)
     if v.ndim == 2:
-        return through_view(v, np.diagonal, k)
+        return frozen(through_view(v, np.diagonal, k))
     if v.ndim != 1:
         raise ValueError("Input must be 1- or 2-d.")
     n = v.shape[0] + abs(k)

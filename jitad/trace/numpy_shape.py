@@ -14,7 +14,8 @@ from jitad.primitives.view import expand_dims as _expand
 from jitad.primitives.view import squeeze as _squeeze
 from jitad.primitives.view import transpose as _transpose
 from jitad.tape import Value
-from jitad.trace.dispatch import as_value, builder_in, implements, lift_all, refused, stand_in
+from jitad.trace import windows
+from jitad.trace.dispatch import SHARING, as_value, builder_in, implements, lift_all, refused, stand_in
 from jitad.trace.indexing import boxed, getitem
 from jitad.trace.viewing import through_view
 
@@ -24,12 +25,24 @@ def reshape(a: Any, shape: Any = None, order: str = "C", *, newshape: Any = None
     a, = lift_all(a)
     shape = newshape if shape is None else shape
     target = stand_in(a.shape).reshape(shape).shape
-    if order == "F" and a.ndim + len(target) > 2:
-        return transpose(index.reshape(transpose(a), target[::-1]))
     if order not in ("C", "F") and a.ndim > 1:
         raise refused(a, f"numpy.reshape with order={order!r}", "use order='C' or order='F'")
-    result = index.reshape(a, target)
-    return result if target else boxed(result)
+    return reshaped(a, target, order if a.ndim > 1 or len(target) > 1 else "C")
+
+
+def reshaped(a: Any, shape: tuple[int, ...], order: str = "C") -> Any:
+    """`a` in another shape: a view or a copy, whichever it is in NumPy."""
+    if a.size and hasattr(a, "window_on"):
+        home = a.home
+        window = windows.reshaped(a.window, shape, order)
+        if window is not None and (home.plain or a.ndim < 2 or window.essence == a.window.essence):
+            return a.window_on(window)
+    result = index.reshape(a, shape) if order == "C" else transpose(index.reshape(transpose(a), shape[::-1]))
+    if hasattr(a, "detached"):
+        result = result.detached()
+        if a.size and not a.home.plain:
+            a.home.may_share_with(result.home)
+    return result if shape else boxed(result)
 
 
 @implements(np.ravel)
@@ -37,11 +50,16 @@ def ravel(a: Any, order: str = "C") -> Any:
     return reshape(a, (-1,), "C" if order == "K" and np.ndim(a) < 2 else order)
 
 
-def _viewer(function: Any, keep_number: bool = True) -> None:
+READ_ONLY = "assignment destination is read-only"
+
+
+def _viewer(function: Any) -> None:
     """Enter a NumPy function that returns views of its first argument."""
     def impl(a: Any, *args: Any, **kwargs: Any) -> Any:
         a, = lift_all(a)
         result = through_view(a, function, *args, **kwargs)
+        if function is np.diagonal:
+            frozen(result)
         return boxed(result) if isinstance(result, Value) and result.ndim == 0 else result
     impl.__name__ = function.__name__
     implements(function)(impl)
@@ -62,13 +80,22 @@ def transpose(a: Any) -> Any:
 
 @implements(np.linalg.diagonal)
 def linalg_diagonal(x: Any, /, *, offset: int = 0) -> Any:
-    return through_view(x, lambda a: np.diagonal(a, offset, -2, -1))
+    return frozen(through_view(x, lambda a: np.diagonal(a, offset, -2, -1)))
+
+
+def frozen(result: Any) -> Any:
+    """A view that NumPy lets nobody write to."""
+    if hasattr(result, "frozen"):
+        result.frozen = READ_ONLY
+    return result
 
 
 @implements(np.broadcast_to)
 def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
     a, = lift_all(array)
-    return _broadcast(a, np.broadcast_to(stand_in(a.shape), shape).shape)
+    if not hasattr(a, "frozen") or not (a.ndim or a.boxed):         # a number
+        return _broadcast(a, np.broadcast_to(stand_in(a.shape), shape).shape)
+    return frozen(through_view(a, np.broadcast_to, shape))
 
 
 @implements(np.broadcast_arrays)
@@ -76,14 +103,17 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
     arrays = lift_all(*args)
     shape = np.broadcast(*(stand_in(a.shape) for a in arrays)).shape if len(arrays) < 32 else np.broadcast_shapes(
         *(a.shape for a in arrays))
-    return tuple(_broadcast(a, shape) for a in arrays)
+    return tuple(broadcast_to(a, shape) for a in arrays)
 
 
 def _atleast(function: Any) -> Callable[..., Any]:
+    least = int(function.__name__[-2])
+
     @implements(function)
     def atleast(*arys: Any) -> Any:
         builder = builder_in(arys)
-        results = tuple(through_view(as_value(builder, a), function) for a in arys)
+        results = tuple(a if isinstance(a, Value) and a.ndim >= least else through_view(as_value(builder, a), function)
+                        for a in arys)
         return results[0] if len(results) == 1 else results
     return atleast
 
@@ -142,6 +172,11 @@ def tile(A: Any, reps: Any) -> Any:
     wide = tuple(m for pair in zip(reps, a.shape, strict=True) for m in pair)
     narrow = _expand(a, tuple(range(0, 2 * a.ndim, 2)))
     return index.reshape(_broadcast(narrow, wide), tuple(r * n for r, n in zip(reps, a.shape, strict=True)))
+
+
+SHARING.update((np.reshape, np.ravel, np.linalg.diagonal, np.linalg.matrix_transpose, np.broadcast_to, np.real,
+                np.broadcast_arrays, np.atleast_1d, np.atleast_2d, np.atleast_3d, np.real_if_close,
+                *(getattr(np, name) for name in _VIEWS if hasattr(np, name))))
 
 
 def _like(function: Any, number: float) -> None:

@@ -25,6 +25,7 @@ from jitad.evaluate import evaluate_node
 from jitad.primitives.core import TABLE
 from jitad.tape import Aval, Builder, Tape, Value, Where
 from jitad.trace.captures import Captures
+from jitad.trace.dispatch import plain
 from jitad.trace.leaves import aval_of, is_dynamic, refusal
 from jitad.trace.policy import is_user_class
 from jitad.trace.pytree import TreeDef, classes_in, flatten, unflatten
@@ -295,10 +296,11 @@ def _static_refusal(leaf: Any) -> str | None:
 
 def as_output(recorder: Recorder, leaf: Any, path: str, where: Where | None) -> Value:
     """A leaf of a result as a value of the recording; raises `OutputError` for what cannot be one."""
+    leaf = plain(leaf)
     if isinstance(leaf, Value):
         if leaf.builder is not recorder:
             raise recorder.foreign(leaf)
-        return leaf
+        return recorder.value(leaf.number)                 # as it is now: what is an array may change later
     why = refusal(leaf) if is_dynamic(leaf) else f"is {_kind(leaf)}"
     if why is not None:
         hint = "; is a return statement missing?" if leaf is None else "; return arrays and numbers"

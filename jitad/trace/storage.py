@@ -73,6 +73,11 @@ class Storage:
                 f"an array is written to, at {self.builder.where()}, that may or may not share its memory with another "
                 "one (NumPy decides it by the layout of a computed array); take a .copy() of one of them first")
 
+    def may_share_with(self, other: Storage) -> None:
+        """Note a storage that in NumPy may be the same memory: neither is written while the other is in use."""
+        self.rivals.append(weakref.ref(other))
+        other.rivals.append(weakref.ref(self))
+
     def write(self, window: Window, number: int) -> None:
         """Store the value of a node, of the window's shape, in the window."""
         size = window.size

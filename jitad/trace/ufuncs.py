@@ -9,7 +9,7 @@ from scipy import special
 
 from jitad.primitives.core import TABLE, Primitive, builder_of, cast
 from jitad.tape import Value
-from jitad.trace.dispatch import ADVICE, builder_in, call, checked, lift_all, name_of, not_mutable, refused
+from jitad.trace.dispatch import ADVICE, builder_in, call, checked, lift_all, name_of, not_mutable, plain, refused
 
 _ROWS: dict[np.ufunc, Primitive] = {}
 COMPOSED: dict[np.ufunc, Callable[..., Any]] = {}
@@ -33,6 +33,7 @@ def apply_ufunc(ufunc: np.ufunc, *operands: Any) -> Any:
     """``ufunc(*operands)``, at least one operand being traced."""
     if ufunc in COMPOSED:
         return COMPOSED[ufunc](*operands)
+    operands = plain(operands)
     row, builder = row_of(ufunc), builder_in(operands)
     if row is None:
         raise refused(builder, name_of(ufunc))
@@ -86,10 +87,13 @@ def _kind(operand: Any) -> str:
 
 def array_ufunc(ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """The meaning of ``__array_ufunc__``."""
+    inputs, kwargs = plain(inputs), plain(kwargs)
     builder = builder_in(inputs, kwargs)
     name = name_of(ufunc) + ("" if method == "__call__" else f".{method}")
     if method == "at":
-        raise not_mutable(builder, name, "build a new array with np.where or np.concatenate")
+        from jitad.trace.assign import ufunc_at
+
+        return ufunc_at(ufunc, *inputs)
     if any(o is not None for o in kwargs.pop("out", None) or ()):
         raise not_mutable(builder, f"{name} with out= (or an in-place operator such as a += x)",
                           "use the returned array: a = a + x")
