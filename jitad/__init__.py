@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from jitad import cache
 from jitad.api import grad, jit, jit_grad, value_and_grad
-from jitad.control import fori_loop, scan
+from jitad.control import cond, fori_loop, scan, while_loop
 from jitad.errors import (
     ArgumentTypeError,
     CaptureError,
@@ -30,6 +30,6 @@ from jitad.errors import (
 __version__ = "0.1.0"
 __all__ = [
     "ArgumentTypeError", "CaptureError", "ConcretizationError", "JitadError", "LeakedTracerError", "MutationError",
-    "OutputError", "SignatureError", "TapeError", "TapeMismatchWarning", "UnsupportedOperationError", "cache", "fori_loop", "grad",
-    "jit", "jit_grad", "scan", "value_and_grad",
+    "OutputError", "SignatureError", "TapeError", "TapeMismatchWarning", "UnsupportedOperationError", "cache", "cond",
+    "fori_loop", "grad", "jit", "jit_grad", "scan", "value_and_grad", "while_loop",
 ]

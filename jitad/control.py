@@ -1,4 +1,4 @@
-"""Loops that say so: `scan` and `fori_loop`, with the signatures of JAX.
+"""Control flow that says so: `scan`, `fori_loop`, `while_loop` and `cond`, with the signatures of JAX.
 
 Inside a function that jitad records, the body is recorded once and becomes a loop of the compiled code, whatever
 its length. Outside, it is an ordinary Python loop. Plain Python loops work too; these are for those who know that
@@ -13,15 +13,20 @@ from typing import Any
 import numpy as np
 
 from jitad.errors import ConcretizationError
-from jitad.primitives.core import builder_of, lift
+from jitad.primitives.core import TABLE, builder_of, lift, select, zeros_like
 from jitad.primitives.scan import loop
-from jitad.tape import Aval, Value
+from jitad.primitives.view import broadcast_to
+from jitad.tape import Aval, Node, Value
 from jitad.trace.leaves import is_dynamic, refusal
 from jitad.trace.loop_body import Body, fitted
 from jitad.trace.pytree import TreeDef, flatten, leaves_of, unflatten
 from jitad.trace.recorder import Recorder, current
 
-__all__ = ["fori_loop", "scan"]
+__all__ = ["cond", "fori_loop", "scan", "while_loop"]
+
+ENDLESS = 1 << 62        # steps that no loop makes
+CHEAP = 200              # cost up to which both branches are computed, if they cannot fail
+TOTAL = frozenset("elementwise view spread reduce contract triangle concatenate reshape const input".split())
 
 
 def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, length: int | None = None,
@@ -87,6 +92,88 @@ def fori_loop(lower: int, upper: int, body_fun: Callable[[Any, Any], Any], init_
         i = body.count("i")
         return body_fun(i + lower if lower else i, carry), None
     return _recorded(recorder, step, init_val, max(upper - lower, 0), False)[0]
+
+
+def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any) -> Any:
+    """``while cond_fun(val): val = body_fun(val)``; returns `val`.
+
+    How many steps there are may depend on the data. Derivatives are for forward mode (jvp); in reverse the memory for
+    the steps would have no bound, which `UnsupportedOperationError` says.
+
+    >>> while_loop(lambda x: x < 100, lambda x: x * 2, 3)
+    192
+    """
+    recorder = _recording(init_val, [])
+    if recorder is None:
+        while cond_fun(init_val):
+            init_val = body_fun(init_val)
+        return init_val
+
+    def step(body: Body, carry: Any) -> tuple[Any, Any]:
+        after = body_fun(carry[1])
+        return (_truth(recorder, cond_fun(after)), after), None
+    start = (_truth(recorder, cond_fun(init_val)), init_val)
+    return _recorded(recorder, step, start, ENDLESS, False, until=True)[0][1]
+
+
+def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any) -> Any:
+    """``true_fun(*operands) if pred else false_fun(*operands)``.
+
+    Inside of a recording only the branch that is taken is computed, unless both are cheap and cannot fail. The
+    branches give results of one structure and of equal shapes.
+
+    >>> cond(2 > 1, lambda x: x + 1, lambda x: x - 1, 10)
+    11
+    """
+    if not isinstance(pred, Value):
+        return true_fun(*operands) if pred else false_fun(*operands)
+    recorder: Any = pred.builder
+    since = len(recorder.nodes)
+    branches = [leaves_of(f(*operands)) for f in (true_fun, false_fun)]
+    tree = branches[0][1]
+    if tree != branches[1][1]:
+        raise TypeError("the branches of cond must give results of one structure")
+    yes, no = ([_lifted(recorder, x, "a result of cond") for x in leaves] for leaves, _ in branches)
+    with recorder.plain():
+        go = _truth(recorder, pred)
+        avals = [_settled(a.aval, b, "a result of cond") for a, b in zip(yes, no, strict=True)]
+        yes, no = ([fitted(v, a, "a result of cond") for v, a in zip(vs, avals, strict=True)] for vs in (yes, no))
+        if _cheap(recorder.nodes, since, [*yes, *no]):
+            results = [select(broadcast_to(go, v.shape), v, w) for v, w in zip(yes, no, strict=True)]
+        else:
+            results = [zeros_like(v) for v in yes]
+            for flag, values in ((go, yes), (TABLE["logical_not"](go), no)):
+                body = Body(recorder, 1)
+                for number, v in enumerate([flag, *values]):
+                    body.carry(Aval(v.shape, v.dtype), f"result{number}")
+                tape, invariants = body.close([body.carries[0], *values], since)
+                results = loop(recorder, tape, [flag, *results], [], invariants, 1, until=True)[0][1:]
+    return unflatten(tree, [_handed(recorder, v, a.weak) for v, a in zip(results, avals, strict=True)])
+
+
+def _cheap(nodes: Sequence[Node], since: int, results: list[Value]) -> bool:
+    """Whether what these need beyond the nodes before `since` costs little and cannot fail."""
+    seen: set[int] = set()
+    stack = [v.number for v in results]
+    cost = 0
+    while stack:
+        number = stack.pop()
+        if number < since or number in seen:
+            continue
+        seen.add(number)
+        node = nodes[number]
+        cost += node.prim.cost * node.aval.size
+        if node.prim.kind not in TOTAL or cost > CHEAP:
+            return False
+        stack += node.inputs
+    return True
+
+
+def _truth(recorder: Recorder, value: Any) -> Value:
+    value = _lifted(recorder, value, "a condition")
+    if value.shape:
+        raise TypeError(f"a condition must be a single truth value, not an array of shape {value.shape}")
+    return value if value.dtype == bool else TABLE["ne"](value, 0)
 
 
 def _bound(value: Any, name: str) -> int:
@@ -155,7 +242,7 @@ def _lifted(recorder: Recorder, value: Any, path: str) -> Value:
 
 
 def _recorded(recorder: Recorder, step: Callable[[Body, Any], tuple[Any, Any]], init: Any, steps: int,
-              reverse: bool) -> tuple[Any, Any]:
+              reverse: bool, until: bool = False) -> tuple[Any, Any]:
     """The loop on the tape. The body is recorded again where the first value of a carry must become another type."""
     leaves, paths, tree = flatten(init, "init")
     first = [None if x is None else _lifted(recorder, x, path) for x, path in zip(leaves, paths, strict=True)]
@@ -175,7 +262,8 @@ def _recorded(recorder: Recorder, step: Callable[[Body, Any], tuple[Any, Any]], 
         results = [fitted(v, a, path) for v, a, path in zip(new, avals, paths, strict=True) if v is not None]
         tape, invariants = body.close([*results, *(v for v in rows if v is not None)])
         start = [fitted(v, a, path) for v, a, path in zip(first, avals, paths, strict=True) if v is not None]
-        finals, stacks = loop(recorder, tape, start, body.scanned, invariants, steps, body.position is not None, reverse)
+        finals, stacks = loop(recorder, tape, start, body.scanned, invariants, steps, body.position is not None, reverse,
+                              until)
     final, stack = iter(finals), iter(stacks)
     ends = [None if a is None else _handed(recorder, next(final), a.weak) for a in avals]
     return (unflatten(tree, ends),

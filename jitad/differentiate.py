@@ -86,11 +86,13 @@ def pullback(builder: Builder, outputs: Sequence[Value], seeds: Sequence[Value],
             pending.setdefault(output.number, []).append(Cotangent(*_split_mask(seed)))
     wanted = {w.number for w in wrt}
     found: dict[int, Value] = {}
+    line = builder.line
     for number in range(last, first - 1, -1):
         parts = pending.pop(number, None)
         if parts is None:
             continue
         node = builder.nodes[number]
+        builder.line = node.where
         if number in wanted:
             found[number] = _total(parts).value()
             continue
@@ -100,6 +102,7 @@ def pullback(builder: Builder, outputs: Sequence[Value], seeds: Sequence[Value],
         for i, ct in zip(node.inputs, _cotangents(builder, number, node, parts, active), strict=True):
             if ct is not None and i in active:
                 pending.setdefault(i, []).append(ct)
+    builder.line = line
     return [found.get(w.number) or zeros_like(w) for w in wrt]
 
 
@@ -180,17 +183,20 @@ def pushforward(builder: Builder, outputs: Sequence[Value], primals: Sequence[Va
                 tangents: Sequence[Value]) -> list[Value]:
     """Tangents of `outputs` for the `tangents` of `primals`, appended to `builder`."""
     known: dict[int, Any] = {p.number: t for p, t in zip(primals, tangents, strict=True)}
+    line = builder.line
     first, last = min(known), max((o.number for o in outputs), default=-1)
     for number in range(first, last + 1):
         node = builder.nodes[number]
         if number in known:
             continue
+        builder.line = node.where
         if node.prim is pick:
             known[number] = (known.get(node.inputs[0]) or {}).get(node.params["index"])
         elif node.aval.dtype.char in CARRYING:
             arriving = [known.get(i) for i in node.inputs]
             if any(t is not None for t in arriving):
                 known[number] = _node_jvp(builder, number, node, arriving)
+    builder.line = line
     return [known.get(o.number) or zeros_like(o) for o in outputs]
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from jitad.errors import UnsupportedOperationError
 from jitad.primitives.core import FLOATS, TABLE, select, zeros_like
 from jitad.primitives.reduce import parse
 from jitad.primitives.scan import Form, bundle_of, picked, transplant, walk_map
@@ -43,6 +44,7 @@ class _Line:
     walked: list[tuple[Value, Value]] = field(default_factory=list)
     stacked: list[Value] = field(default_factory=list)
     counter: Value | None = None
+    saves: bool = True
 
     @classmethod
     def of(cls, form: Form) -> _Line:
@@ -74,6 +76,7 @@ def scan_cotangents(builder: Builder, number: int, seeds: dict[int, Value], acti
     """Cotangents of the operands of scan `number`, for cotangents `seeds` of its outputs by index."""
     node = builder.nodes[number]
     form = Form.of(node)
+    _check_reversible(form, node)
     operands = [builder.value(i) for i in node.inputs]
     moving = _moving(form, {p for p, v in enumerate(operands) if v.number in active})
     flowing, reached = _reached(form, seeds, moving)
@@ -106,6 +109,14 @@ def scan_cotangents(builder: Builder, number: int, seeds: dict[int, Value], acti
         array = operands[p]
         result[p] = spread(stack, array.shape, walk_map(array.ndim, *form.scanned[p - form.carries]))
     return result
+
+
+def _check_reversible(form: Form, node: Node) -> None:
+    if form.until and form.length > 1:
+        raise UnsupportedOperationError(
+            f"the derivative in reverse of a while_loop, at {node.where}, would need memory for every step, and how many "
+            "there are is known only at run time; use jitad.fori_loop or jitad.scan, with np.where for steps that come "
+            "too late, or forward mode")
 
 
 def _zeros(builder: Builder, like: Value) -> Value:
@@ -193,9 +204,13 @@ def scan_tangents(builder: Builder, number: int, tangents: Sequence[Value | None
     line.stacked = [changes[i] for i in rows]
     walks = [p for p in places if form.carries <= p < form.fixed]
     line.walked = [(arriving[p], tangents[p]) for p in walks]                           # type: ignore[misc]
-    line.form = replace(form)
+    if form.until and form.length > 1:                   # nothing can be saved: both run together
+        primal = [(line.inputs[i], line.outputs[i], builder.value(node.inputs[i])) for i in range(form.carries)]
+        line.carried, line.saves = primal + line.carried, False
     steps = [form.scanned[p - form.carries] for p in walks]
     finals, stacks = _second_loop(builder, number, line, form.reverse, steps)
+    if not line.saves:
+        finals = finals[form.carries:]
     return dict(zip([*flowing, *rows], [*finals[:len(flowing)], *stacks], strict=True))
 
 
@@ -206,9 +221,12 @@ def _second_loop(builder: Builder, number: int, line: _Line, reverse: bool,
     """Append the loop that `line` describes; extend the first one by what it reads of it. `steps` are the offsets
     and steps at which the linear arrays are walked."""
     form, node = line.form, builder.nodes[number]
+    if form.until and line.saves:
+        line.carried.insert(0, (line.inputs[0], line.inputs[0], builder.value(node.inputs[0])))
     late = [ct.number for ct, _, _ in line.carried] + [ct.number for ct, _ in line.walked]
     wanted = [v.number for _, v, _ in line.carried] + [v.number for v in line.stacked]
-    known = {v.number for v in line.inputs[form.carries:]} | ({line.counter.number} if line.counter else set())
+    known = {v.number for v in line.inputs[form.carries if line.saves else 0:]}
+    known |= {line.counter.number} if line.counter else set()
     saved, read = _cut(line, set(late), wanted, known)
     indices = _extend(builder, number, line, saved)
     body = Builder()
@@ -234,11 +252,11 @@ def _second_loop(builder: Builder, number: int, line: _Line, reverse: bool,
         take(line.counter.number)                                                       # type: ignore[union-attr]
     outputs = transplant(line.builder.nodes, leaves, wanted, body)
     second = Form(body.finish(outputs), form.length, len(line.carried), tuple(s for _, _, s in scanned), counting,
-                  reverse)
+                  reverse, form.until)
     bundle = bundle_of(builder, second, [*(f for _, _, f in line.carried), *(a for _, a, _ in scanned),
                                          *(builder.value(node.inputs[p]) for p in still)], node.where)
     results = [picked(bundle, i) for i in range(len(outputs))]
-    return results[:second.carries], results[second.carries:]
+    return results[form.until and line.saves:second.carries], results[second.carries:]
 
 
 def _input_name(builder: Builder, number: int) -> str:
@@ -279,7 +297,7 @@ def _cut(line: _Line, late: set[int], wanted: list[int], known: set[int]) -> tup
         if number in seen or number in saved:
             continue
         node = nodes[number]
-        kept = number not in late and number not in known and cost[number] >= DEAR and node.prim.kind not in (
+        kept = line.saves and number not in late and number not in known and cost[number] >= DEAR and node.prim.kind not in (
             "view", "scan", "const") and own_counter not in node.inputs
         if kept:
             saved[number] = None

@@ -64,7 +64,8 @@ def _head(node: Node, operands: list[str]) -> str:
     parts = [bound[:carries], bound[carries:carries + len(walk)], bound[carries + len(walk):]]
     last = node.params["length"] - 1
     steps = f"{last} .. 0" if node.params["reverse"] else f"0 .. {last}"
-    return f"scan t = {steps}: " + "; ".join(", ".join(part) for part in parts if part)
+    kind = "while" if node.params["until"] else "scan"
+    return f"{kind} t = {steps}: " + "; ".join(", ".join(part) for part in parts if part)
 
 
 def _body(body: Tape) -> list[str]:

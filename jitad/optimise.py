@@ -47,17 +47,8 @@ def _known_body(tape: Tape, names: tuple[str, ...], lines: tuple[Where | None, .
     return optimise(tape)
 
 
-class _Replay(Builder):
-    """A builder whose new nodes carry the line of the node that is being replayed."""
-
-    line: Where | None = None
-
-    def where(self) -> Where | None:
-        return self.line
-
-
 def _once(tape: Tape) -> Tape:
-    builder = _Replay()
+    builder = Builder()
     values: list[Value | None] = [None] * len(tape.nodes)
     for number, name in zip(tape.inputs, tape.names, strict=True):
         builder.line = tape.nodes[number].where

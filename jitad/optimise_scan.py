@@ -68,10 +68,10 @@ class _Loop:
         form = Form.of(self.node)
         self.body = self.optimise(form.body)
         self.form = form = Form(**{**form.params, "body": self.body})
-        if form.length <= 1:
+        if form.length <= 1 and not form.until:
             return self._straight()
         inputs, outputs = self.body.inputs, self.body.outputs
-        self.fixed = {i for i in range(form.carries) if outputs[i] == inputs[i]}
+        self.fixed = {i for i in range(form.until, form.carries) if outputs[i] == inputs[i]}
         self.results |= {i: self.operands[i] for i in self.fixed}
         self._classify()
         self.stacks = {i for i in self.used if i >= form.carries}
@@ -79,8 +79,9 @@ class _Loop:
         self.frontier: set[int] = set()
         self.carries = self._live({i for i in self.used if i < form.carries} - self.fixed,
                                   [outputs[i] for i in self.stacks])
-        self.outside = self._leaves_outside()
-        self._leave_behind()
+        self.outside = {} if form.until else self._leaves_outside()
+        if not form.until:                               # what may not happen at all stays
+            self._leave_behind()
         return self._rebuilt()
 
     def _straight(self) -> dict[int, Value]:
@@ -124,7 +125,7 @@ class _Loop:
 
     def _live(self, carries: set[int], made: Iterable[int]) -> set[int]:
         """`carries` and those that they, and the nodes `made`, need."""
-        live = set(carries)
+        live = set(carries) | ({0} if self.form.until else set())
         while True:
             cone = self._cone([*(self.body.outputs[i] for i in live), *made])
             more = {i for i in range(self.form.carries) if self.body.inputs[i] in cone} - self.fixed - live
@@ -250,7 +251,7 @@ class _Loop:
         body, form, builder = self.body, self.form, self.builder
         carries, made = self._ends()
         order, wanted = sorted(carries), list(dict.fromkeys(made[len(carries):]))
-        before = self._before(made) if made else []
+        before = self._before(made) if made and not form.until else []
         batch = Batch(builder, body.nodes, form.length, self.outside)
         needed = self._cone(made, before)
         new = Builder()
@@ -277,7 +278,7 @@ class _Loop:
         if order or wanted:
             outputs = transplant(body.nodes, leaves, [body.outputs[i] for i in order] + wanted, new)
             again = Form(self.optimise(new.finish(outputs)), form.length, len(order),
-                         tuple(step for _, step in merged_rows), counting, form.reverse)
+                         tuple(step for _, step in merged_rows), counting, form.reverse, form.until)
             bundle = bundle_of(builder, again, [*(self.operands[i] for i in order),
                                                 *(builder.value(v) for v, _ in merged_rows),
                                                 *(builder.value(v) for v, in merged_still)], self.node.where)

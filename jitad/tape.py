@@ -173,10 +173,11 @@ class Builder:
         self.guards: dict[int, Guard] = {}
         self._wrap = wrap or Value
         self._memo: dict[Any, int] = {}
+        self.line: Where | None = None
 
     def where(self) -> Where | None:
-        """The user's line for the next node; recordings override it."""
-        return None
+        """The user's line for the next node: `line`, unless a recording knows better."""
+        return self.line
 
     def value(self, number: int) -> Value:
         return self._wrap(self, number)

@@ -77,7 +77,8 @@ ATOMS = [
 @pytest.mark.parametrize("value", ATOMS, ids=lambda v: type(v).__name__)
 def test_atoms_go_there_and_back(value):
     back = through_json(value)
-    assert type(back) is type(value) and (back == value or back is value) and repr(back) == repr(value)
+    assert type(back) is type(value) and (back == value or back is value)
+    assert isinstance(value, frozenset) or repr(back) == repr(value)
 
 
 def test_different_values_have_different_encodings():

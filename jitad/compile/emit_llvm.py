@@ -28,6 +28,7 @@ from jitad.compile.loops import (
     Program,
     Return,
     Statement,
+    Stop,
     Store,
     Update,
 )
@@ -76,6 +77,7 @@ class _Emitter:
         self.strides: dict[str, list[Any]] = {}
         self.variables: dict[str, Any] = {}
         self.accumulators: dict[str, Any] = {}
+        self.exits: list[Any] = []                                  # where the loops around end
         self.depth = 0                                              # loops around the present position
         self.short = not program.straight
         self.owned: list[Any] = []                                  # memory to free
@@ -259,7 +261,9 @@ class _Emitter:
         self.builder.position_at_end(inside)
         tiny = all(isinstance(b, ir.Constant) for b in (start, stop)) and stop.constant - start.constant < TINY * step
         self.depth += not tiny
+        self.exits.append(done)
         body(index)
+        self.exits.pop()
         self.depth -= not tiny
         following = self.builder.add(index, INT64(step), flags=("nsw",))
         index.add_incoming(following, self.builder.block)
@@ -279,6 +283,11 @@ class _Emitter:
     def _call(self, s: Call) -> None:
         status = build_routine(self, s.routine, [self.pointers[b] for b in s.buffers], s.numbers)
         self._unless(self.builder.icmp_signed("==", status, INT64(0)), status)
+
+    def _stop(self, s: Stop) -> None:
+        further = self.function.append_basic_block("further")
+        self.builder.cbranch(self.value(s.condition), further, self.exits[-1])
+        self.builder.position_at_end(further)
 
     def _return(self, s: Return) -> None:
         self._unless(self.value(s.condition), INT64(s.status))

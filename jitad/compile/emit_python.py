@@ -24,6 +24,7 @@ from jitad.compile.loops import (
     Program,
     Return,
     Statement,
+    Stop,
     Store,
     Update,
 )
@@ -133,6 +134,8 @@ class _Printer:
             if s.step != 1:
                 bounds.append(str(s.step))
             return [f"for {s.variable} in range({', '.join(bounds)}):", *self._block(s.body, 1)]
+        if isinstance(s, Stop):
+            return [f"if not ({self.expr(s.condition)}):", "    break"]
         if isinstance(s, Call):
             self.used.add(s.routine)
             arguments = ", ".join([*s.buffers, *map(str, s.numbers)])

@@ -18,6 +18,7 @@ Update      ``buffer[index] = buffer[index] op expr``
 Fill        every element of a buffer is set to a number
 Loop        ``for variable in range(start, stop)``; `step` greater than one only
             on the loops over blocks
+Stop        leave the loop around unless the condition holds
 Call        a routine of the runtime on whole buffers (factorizations, BLAS)
 Return      stop with a status unless the condition holds
 Note        a line for the reader
@@ -130,6 +131,11 @@ class Loop:
 
 
 @dataclass
+class Stop:
+    condition: Expr
+
+
+@dataclass
 class Call:
     """`routine(*buffers, *numbers)`; the routine returns a status, zero for success."""
 
@@ -151,7 +157,7 @@ class Note:
     text: str
 
 
-Statement = Let | Accumulator | Assign | Combine | Store | Update | Fill | Loop | Call | Return | Note
+Statement = Let | Accumulator | Assign | Combine | Store | Update | Fill | Loop | Stop | Call | Return | Note
 
 
 @dataclass(frozen=True)

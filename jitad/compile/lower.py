@@ -71,6 +71,7 @@ class _Lowering:
         self.group = 0
         self.block = 0                                  # rows in a block of the current group, 0: not blocked
         self.filled: set[int] = set()
+        self.lanes: list[tuple[Place, str, tuple[int, ...]]] = []
         self._count = 0
 
     def fresh(self) -> int:
@@ -127,6 +128,7 @@ class _Lowering:
             if number in self.tape.outputs and aval.ndim and not inside:
                 continue
             arrays.append((place, tag(aval.dtype), (self._block_of(number),) if place.local else aval.shape))
+        arrays += self.lanes
         for inner, group in self.inner:
             arrays += [(replace(place, first=group, last=group), dtype, shape)
                        for place, dtype, shape in inner.arrays(inside=True)]
@@ -226,6 +228,15 @@ class _Lowering:
         if place.local:
             return place.name, (as_expr(self._in_block(number, at)[0]),)
         return place.name, (as_expr(flattened(at, shape)),)
+
+    def add_lanes(self, number: int, count: int) -> str:
+        """The name of `count` copies of the array of node `number`, one after the other, all zero."""
+        aval = self.tape.nodes[number].aval
+        place = Place(f"{self.names[number]}_x{count}", self.group, self.group)
+        if all(place.name != known.name for known, _, _ in self.lanes):
+            self.lanes.append((place, tag(aval.dtype), (count * aval.size,)))
+            self.body.append(Fill(place.name, 0.0))
+        return place.name
 
     def is_block(self, number: int) -> bool:
         return self._touch(number).local

@@ -12,12 +12,13 @@ from jitad.compile.index import Indices, variable
 from jitad.compile.loops import STATUS_RANGE, Accumulator, Combine, Let, Loop, Return, Statement, Store, Update
 from jitad.compile.pull import Pull
 from jitad.compile.roots import Root
-from jitad.compile.scalar import Expr, const, var
+from jitad.compile.scalar import Expr, const, load, var
 
 if TYPE_CHECKING:
     from jitad.compile.lower import _Lowering
 
 VARIABLES = "ijklmnpq"
+LANES = 4                     # copies of an array into which a loop adds in turn
 LEAVES = frozenset({"const", "var"})
 
 
@@ -90,10 +91,36 @@ class Nest:
             self.levels[innermost].append(Combine(name.args[0], op, self._place(value, innermost)))
             self._store(root, name, innermost, update=False)
             return
+        if root.kind == "update" and self._wants_lanes(root):
+            self._in_lanes(root, self._place(value, innermost), after)
+            return
         if root.kind == "update":
             self._store(root, self._place(value, innermost), innermost, update=root.op != "store")
             return
         self._reduction(root, value, at, before, after)
+
+    def _wants_lanes(self, root: Root) -> bool:
+        """Whether additions go to computed places of a small array, many to each: the same place in a row would
+        make every addition wait for the one before."""
+        aval = self.lowering.tape.nodes[root.node].aval              # type: ignore[index]
+        return (root.separate and len(self.extents) == 1 and aval.dtype.kind == "f"
+                and LANES * 2 * aval.size <= self.extents[0])
+
+    def _in_lanes(self, root: Root, value: Expr, after: list[Statement]) -> None:
+        """Add in turn into several copies, which are summed at the end of the group."""
+        number: int = root.node                                     # type: ignore[assignment]
+        size, innermost = self.lowering.tape.nodes[number].aval.size, len(self.extents)
+        copies = self.lowering.add_lanes(number, LANES)
+        self.lowering.fill(number, "add")
+        at = tuple(self._place(i, innermost) if isinstance(i, Expr) else i for i in self.targets[root])
+        name, (index,) = self.lowering.target(number, at)
+        lane = (var("i", "i8") & (LANES - 1)) * size
+        self.levels[innermost].append(Update(copies, (lane + index,), "add", value))
+        place, dtype = var("i", "i8"), _tag_of(self.lowering, number)
+        total = load(copies, (place,), dtype)
+        for copy in range(1, LANES):
+            total = total + load(copies, (place + copy * size,), dtype)
+        after.append(Loop("i", 0, size, [Update(name, (place,), "add", total)]))
 
     def _reduction(self, root: Root, value: Expr, at: Indices, before: list[Statement],
                    after: list[Statement]) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from jitad.compile.fuse import Group, fuse
 from jitad.compile.index import Affine, Indices, flattened, as_expr
-from jitad.compile.loops import Accumulator, Assign, Let, Loop, Statement, Store, tag
+from jitad.compile.loops import Accumulator, Assign, Let, Loop, Statement, Stop, Store, tag
 from jitad.compile.prepare import prepare
 from jitad.compile.pull import Pull
 from jitad.compile.scalar import Expr, load, var
@@ -91,6 +91,10 @@ class _ScanLoop:
             self.after.append(Let(self.lowering.names[number], value))
             self.after += self.lowering._guarded(number)
 
+    def leave(self, going: Expr) -> list[Statement]:
+        """At the start of a step: whether it is to be done at all."""
+        return [Stop(going)] if self.form.until else []
+
     def finish(self, body: list[Statement]) -> None:
         self.lowering.body += [*self.before, Loop(self.step, 0, self.form.length, body), *self.after]
 
@@ -107,6 +111,7 @@ def _unrolled(loop: _ScanLoop) -> None:
             loop.before.append(Accumulator(variable, loop.first(i, at)))
             carried[-1].append(var(variable, tag(form.input(i).dtype)))
     lines = Unrolled(loop, carried)
+    lines.statements += loop.leave(carried[0][0]) if carried else []
     outputs = lines.run()
     body = lines.statements
     for i in range(form.carries, len(form.body.outputs)):
@@ -147,6 +152,7 @@ def _planned(loop: _ScanLoop) -> None:
     _rename(inner, loop)
     outer.inner.append((inner, outer.group))
     body: list[Statement] = []
+    body += loop.leave(var(inner.names[tape.inputs[0]], "b1")) if form.carries else []
     buffers = [_bind(loop, inner, body, p) for p in range(len(form.body.inputs))]
     inner.lower_groups()
     body += inner.body

@@ -2,7 +2,7 @@
 
 Interface, for whoever builds scans (`jitad.control`, the re-rolling of Python loops, the rules)::
 
-    finals, stacks = loop(builder, body, init, scanned, invariants, length, counter=False, reverse=False)
+    finals, stacks = loop(builder, body, init, scanned, invariants, length, counter=False, reverse=False, until=False)
 
     body        a `Tape`. Its inputs, in this order: the carries, the elements of the scanned arrays, the
                 invariants and, if `counter`, the position t (int64 scalar). Its outputs: the new carries,
@@ -14,12 +14,15 @@ Interface, for whoever builds scans (`jitad.control`, the re-rolling of Python l
                 0 <= offset + step * t < len(array), negative ones do not wrap.
     invariants  values that are the same at every step, of any shape
     length      the number of steps: positions t = 0 .. length - 1, walked backwards if `reverse`
+    until       carry 0 is a boolean, looked at before each step: the loop ends where it is False. `length` is then
+                the most there can be. Rows of stacks that were not reached are undefined. Derivatives in reverse
+                are for loops of at most one step, which is what `jitad.cond` makes
     finals      the carries after the last step (the initial ones if length is 0)
     stacks      for each further output an array of shape (length, ...): what the body gave at position t is
                 element t, whichever way the walk goes
 
 On the tape this is a node ``scan(*init, *arrays, *invariants)`` with the params `body`, `length`, `carries` (how
-many), `scanned` (a tuple of ``(offset, step)``), `counter` and `reverse`. A node has one value, so a scan gives a
+many), `scanned` (a tuple of ``(offset, step)``), `counter`, `reverse` and `until`. A node has one value, so a scan gives a
 *bundle* of dtype object, and nodes ``pick(bundle, index)`` take carry `index`, or stack ``index - carries``, out of it.
 Nothing but a pick reads a bundle. Tapes are compared by content, so that equal scans are one node.
 
@@ -52,6 +55,7 @@ class Form:
     scanned: tuple[Step, ...] = ()
     counter: bool = False
     reverse: bool = False
+    until: bool = False
 
     @classmethod
     def of(cls, node: Node) -> Form:
@@ -59,7 +63,7 @@ class Form:
 
     @property
     def params(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("body", "length", "carries", "scanned", "counter", "reverse")}
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     @property
     def operands(self) -> int:
@@ -109,8 +113,10 @@ def _evaluate(*operands: Any, **params: Any) -> np.ndarray:
     state = [np.asarray(x) for x in operands[:form.carries]]
     arrays, rest = operands[form.carries:form.fixed], operands[form.fixed:]
     outputs = [form.output(i) for i in range(form.carries, len(form.body.outputs))]
-    stacks = [np.empty(aval.shape, aval.dtype) for aval in outputs]
+    stacks = [np.zeros(aval.shape, aval.dtype) for aval in outputs]
     for t in form.positions:
+        if form.until and not state[0]:
+            break
         elements = [np.asarray(a[o + s * t]) for a, (o, s) in zip(arrays, form.scanned, strict=True)]
         counter = [np.asarray(t, np.int64)] if form.counter else []
         results = run_body(form.body, [*state, *elements, *rest, *counter])
@@ -166,9 +172,9 @@ def bundle_of(builder: Builder, form: Form, operands: Iterable[Value], where: An
 
 
 def loop(builder: Builder, body: Tape, init: Sequence[Value], scanned: Sequence[Scanned], invariants: Sequence[Value],
-         length: int, counter: bool = False, reverse: bool = False) -> tuple[list[Value], list[Value]]:
+         length: int, counter: bool = False, reverse: bool = False, until: bool = False) -> tuple[list[Value], list[Value]]:
     """Append a scan (see the module) and its picks: the final carries and the stacks."""
-    form = Form(body, length, len(init), tuple((o, s) for _, o, s in scanned), counter, reverse)
+    form = Form(body, length, len(init), tuple((o, s) for _, o, s in scanned), counter, reverse, until)
     bundle = bundle_of(builder, form, [*init, *(a for a, _, _ in scanned), *invariants])
     outputs = [picked(bundle, i) for i in range(len(body.outputs))]
     return outputs[:form.carries], outputs[form.carries:]

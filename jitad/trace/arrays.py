@@ -302,7 +302,7 @@ def _operator(name: str) -> Callable[..., Any]:
 def _in_place(name: str, ufunc: np.ufunc) -> Callable[..., Any]:
     def in_place(self: LocalArray, other: Any) -> Any:
         other = plain(other)
-        if isinstance(other, Value) and self.memory.storage is None:
+        if self.memory.storage is None and builder_in(other) is not None:
             return self.__array_ufunc__(ufunc, "__call__", self, other, out=(self,))
         current = self.jitad_current
         result = getattr(type(current), name)(current, other)

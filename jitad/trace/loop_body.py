@@ -53,10 +53,13 @@ class Body:
         self.position = self.placeholder(Aval((), np.dtype(np.int64)), name)
         return self.position
 
-    def close(self, outputs: Sequence[Value]) -> tuple[Tape, list[Value]]:
-        """The body's tape, and its invariants."""
+    def close(self, outputs: Sequence[Value], since: int | None = None) -> tuple[Tape, list[Value]]:
+        """The body's tape, and its invariants. With `since`, all nodes from that number on belong to the body, also
+        those that do not depend on the step: they are computed only if the step is done."""
         nodes = self.recorder.nodes
         inside = _dependent(nodes, [v.number for v in self._placeholders()])
+        if since is not None:
+            inside |= {n for n in range(since, len(nodes)) if nodes[n].prim.kind not in ("input", "const")}
         wanted = [v.number for v in outputs]
         replaced = self._walk_by_position(inside, wanted) if self.position is not None else {}
         body = Builder()

@@ -63,7 +63,7 @@ class Recorder(Builder):
         self._concrete: dict[int, Any] = {}
 
     def where(self) -> Where | None:
-        return user_line(2)
+        return self.line or user_line(2)
 
     def traced_input(self, value: Any, name: str) -> Value:
         """A new input of the tape whose value, for this recording, is `value`."""

@@ -16,7 +16,7 @@ from scipy import special
 from jitad.primitives.core import cast, stop_gradient
 from jitad.tape import Value
 from jitad.trace import numpy_functions  # noqa: F401  (fills the table)
-from jitad.trace.dispatch import as_value, builder_in, call, lift_all, noted_line, refused
+from jitad.trace.dispatch import as_value, builder_in, call, lift_all, noted_line, plain, refused
 from jitad.trace.numpy_elementwise import choose
 from jitad.trace.numpy_linalg import check_square, det, inv, row, with_columns
 from jitad.trace.numpy_reduce import axes_of, fresh, max_, sum_
@@ -31,6 +31,7 @@ def substitute(original: Any) -> Callable[[Callable[..., Any]], Callable[..., An
     def enter(impl: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(original)
         def replacement(*args: Any, **kwargs: Any) -> Any:
+            args, kwargs = plain(args), plain(kwargs)
             builder = builder_in(args, kwargs)
             if builder is None:
                 return original(*args, **kwargs)

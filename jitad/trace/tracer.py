@@ -349,7 +349,13 @@ class Tracer(Value):
     cumsum, cumprod, round, clip = map(_method, (np.cumsum, np.cumprod, np.round, np.clip))
     ravel, squeeze, swapaxes, repeat = map(_method, (np.ravel, np.squeeze, np.swapaxes, np.repeat))
     dot, diagonal, trace, take = map(_method, (np.dot, np.diagonal, np.trace, np.take))
-    copy, put = _method(np.copy), _method(np.put)
+    put = _method(np.put)
+
+    def copy(self, order: str = "C") -> Any:
+        result = self.detached()
+        if result.ndim or result.boxed:
+            result.settle_in(Storage(result, plain=order == "C"))
+        return result
 
     def flatten(self, order: str = "C") -> Any:
         return call(np.ravel, self, order).detached()
