@@ -6,14 +6,15 @@ from numbers import Integral
 from typing import Any
 
 from jitad.errors import ArgumentTypeError
-from jitad.request import Request
+from jitad.request import Request, Settings
 from jitad.trace.where import user_line
 from jitad.transformed import Transformed
 
 __all__ = ["grad", "jit", "jit_grad", "value_and_grad"]
 
 
-def jit_grad(f: Callable[..., Any] | None = None, argnums: int | Sequence[int] = 0) -> Any:
+def jit_grad(f: Callable[..., Any] | None = None, argnums: int | Sequence[int] = 0, *,
+             on_mismatch: str | None = None) -> Any:
     """The compiled gradient of a scalar function; a decorator with or without arguments.
 
     Parameters
@@ -23,6 +24,10 @@ def jit_grad(f: Callable[..., Any] | None = None, argnums: int | Sequence[int] =
     argnums
         Which positional arguments to differentiate: an int, or a tuple, for which the
         gradient is a tuple.
+    on_mismatch
+        What to do when a known function meets another shape, dtype, captured value or branch:
+        ``"warn"`` (compile, with a `TapeMismatchWarning`), ``"error"`` (raise `TapeMismatchError`)
+        or ``"silent"`` (compile); by default what `jitad.cache.configure` says, which is warn.
 
     Returns
     -------
@@ -51,37 +56,40 @@ def jit_grad(f: Callable[..., Any] | None = None, argnums: int | Sequence[int] =
     >>> logp(np.zeros(2), np.array([1.0, 2.0]))
     array([1., 2.])
     """
-    return _transform(f, "grad", argnums)
+    return _transform(f, "grad", argnums, on_mismatch)
 
 
 grad = jit_grad
 
 
-def value_and_grad(f: Callable[..., Any] | None = None, argnums: int | Sequence[int] = 0) -> Any:
+def value_and_grad(f: Callable[..., Any] | None = None, argnums: int | Sequence[int] = 0, *,
+                   on_mismatch: str | None = None) -> Any:
     """The compiled value and gradient from one sweep: ``(float, gradient)``. As `jit_grad` otherwise.
 
     >>> import numpy as np
     >>> value_and_grad(lambda x: np.sum(x * x))(np.array([1.0, 3.0]))
     (10.0, array([2., 6.]))
     """
-    return _transform(f, "value_and_grad", argnums)
+    return _transform(f, "value_and_grad", argnums, on_mismatch)
 
 
-def jit(f: Callable[..., Any] | None = None) -> Any:
+def jit(f: Callable[..., Any] | None = None, *, on_mismatch: str | None = None) -> Any:
     """The compiled function itself, which may return arrays and trees of arrays.
 
     >>> import numpy as np
     >>> jit(lambda x: np.exp(x) - 1)(np.zeros(2))
     array([0., 0.])
     """
-    return _transform(f, "value", 0)
+    return _transform(f, "value", 0, on_mismatch)
 
 
-def _transform(f: Callable[..., Any] | None, what: str, argnums: int | Sequence[int]) -> Any:
-    request = Request(what, _checked(argnums))
+def _transform(f: Callable[..., Any] | None, what: str, argnums: int | Sequence[int], on_mismatch: str | None) -> Any:
+    if on_mismatch not in (None, "warn", "error", "silent"):
+        raise ArgumentTypeError(f'on_mismatch must be "warn", "error" or "silent", not {on_mismatch!r} (at {user_line()})')
+    request, settings = Request(what, _checked(argnums)), Settings(on_mismatch)
     if f is None:
-        return lambda function: Transformed(_plain(function), request)
-    return Transformed(_plain(f), request)
+        return lambda function: Transformed(_plain(function), request, settings)
+    return Transformed(_plain(f), request, settings)
 
 
 def _plain(f: Any) -> Callable[..., Any]:

@@ -47,5 +47,9 @@ class TapeError(JitadError, AssertionError):
     """A tape breaks its own rules: an internal fault, please report it."""
 
 
+class TapeMismatchError(JitadError, TypeError):
+    """What `TapeMismatchWarning` says, where ``on_mismatch="error"`` was asked for."""
+
+
 class TapeMismatchWarning(UserWarning):
     """A known function met a new signature, captured value or branch and was compiled again."""

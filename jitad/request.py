@@ -4,7 +4,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,14 @@ class Request:
         if self.what == "value":
             return ()
         return self.argnums if isinstance(self.argnums, tuple) else (self.argnums,)
+
+
+class Settings(NamedTuple):
+    """What the user chose for one function: how to meet a mismatch (None: as configured), and which captured
+    names stand for themselves."""
+
+    on_mismatch: str | None = None
+    static: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from jitad.cache.identity import Target, code_key, unwrap
 from jitad.cache.signature import Signature
 from jitad.display import Text
 from jitad.entry import Entry, build, differentiated, write_out
-from jitad.errors import ArgumentTypeError, CaptureError, MutationError, TapeMismatchWarning
-from jitad.request import Arguments, Request, bind, differences, take_apart
+from jitad.errors import ArgumentTypeError, CaptureError, MutationError, TapeMismatchError, TapeMismatchWarning
+from jitad.request import Arguments, Request, Settings, bind, differences, take_apart
 from jitad.trace.where import is_library_file, user_line
 
 REMEMBERED = 16  # kernels that a function can call without asking the cache
@@ -33,7 +33,7 @@ class Transformed:
     __name__: str
     __qualname__: str
 
-    def __init__(self, function: Callable[..., Any], request: Request):
+    def __init__(self, function: Callable[..., Any], request: Request, settings: Settings = Settings()):
         from jitad.compile.runtime import Miss
 
         _name_after(self, function)
@@ -47,7 +47,7 @@ class Transformed:
         self.__wrapped__ = plain
         self._given, self._inner = function, inner
         self.__jitad_transform__ = (request.what, request.argnums)
-        self._request = request
+        self._request, self._settings = request, settings
         self._miss = (Miss, TypeError, OverflowError)       # beyond 64 bits
         self._warm: Callable[..., Any] | None = None
         self._known: tuple[_Remembered, ...] = ()            # latest first
@@ -74,7 +74,7 @@ class Transformed:
     def _sibling(self, what: str) -> Transformed:
         known = self._siblings.get(what)
         if known is None:
-            known = Transformed(self._given, Request(what, self._request.argnums))
+            known = Transformed(self._given, Request(what, self._request.argnums), self._settings)
             known._origin = (weakref.ref(self), what)
             known = self._siblings.setdefault(what, known)
         return known
@@ -157,10 +157,10 @@ class Transformed:
 
         def make() -> Entry:
             reasons = self._reasons(owner, arguments)
+            if reasons:
+                _report(self.__name__, reasons, self._settings.on_mismatch or cache.configuration().on_mismatch)
             entry = build(self._target, self._request, arguments)
             cache.store.note_miss(owner, reasons)
-            if reasons:
-                _warn(self.__name__, reasons)
             return entry
         return cache.store.get_or_build(owner, key, make, accept=lambda entry: self._serves(entry, arguments))
 
@@ -251,7 +251,7 @@ class Transformed:
         known = memo.get(key)
         if known is None or known._origin[0] is not instance:
             bound = given.__get__(None, instance) if isinstance(given, classmethod) else given.__get__(instance, owner)
-            known = memo[key] = Transformed(bound, self._request)
+            known = memo[key] = Transformed(bound, self._request, self._settings)
             known._origin = (instance, self._attribute or self.__name__)
         return known
 
@@ -276,7 +276,7 @@ class Transformed:
             return getattr, (home, name)
         if self.__module__ != "__main__" and _named(self.__module__, self.__qualname__) is self:
             return self.__qualname__
-        return Transformed, (self._given, self._request)
+        return Transformed, (self._given, self._request, self._settings)
 
     def __repr__(self) -> str:
         return f"<jitad {self._request.what} of {self.__qualname__}>"
@@ -358,11 +358,17 @@ def _either(ways: list[Any]) -> Callable[..., Any]:
     return warm
 
 
-def _warn(name: str, reasons: list[str]) -> None:
-    level, frame = 1, sys._getframe(0)
-    while frame is not None and is_library_file(frame.f_code.co_filename):
-        level, frame = level + 1, frame.f_back           # type: ignore[assignment]
-    warnings.warn(f"`{name}` is compiled again: {'; '.join(reasons)}", TapeMismatchWarning, stacklevel=level)
+def _report(name: str, reasons: list[str], how: str) -> None:
+    """Say at the user's line that a known function is compiled again, as `how` asks: warn, error or silent."""
+    text = "; ".join(reasons)
+    if how == "error":
+        raise TapeMismatchError(f"`{name}` would be compiled again (called at {user_line()}): {text}; pass what it was "
+                                'compiled for, or choose on_mismatch="warn"')
+    if how == "warn":
+        level, frame = 1, sys._getframe(0)
+        while frame is not None and is_library_file(frame.f_code.co_filename):
+            level, frame = level + 1, frame.f_back       # type: ignore[assignment]
+        warnings.warn(f"`{name}` is compiled again: {text}", TapeMismatchWarning, stacklevel=level)
 
 
 def owner_of(f: Any) -> str:

@@ -81,7 +81,8 @@ class Pull:
         if node.prim.name == "div" and node.aval.ndim and dtype == "f8":
             inverse = self._inverse(node.inputs[1])
             if inverse is not None:
-                return operands[0] * inverse
+                unit = operands[0].op == "const" and operands[0].args[0] == 1
+                return inverse if unit else operands[0] * inverse
         assert node.prim.scalar is not None
         result = node.prim.scalar(*operands, **node.params)
         return cast(result, dtype) if result.dtype != dtype else result
