@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from cachetools import Cache, LRUCache, TTLCache
@@ -88,8 +89,10 @@ class Order:
 
     def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
         self.slots: set[Slot] = set()
+        self._clock = clock
+        self._now: float | None = None  # while time stands still
         self._cache: Any = (
-            TTLCache(math.inf, limits.ttl, clock) if limits.policy == "ttl"
+            TTLCache(math.inf, limits.ttl, self._time) if limits.policy == "ttl"
             else _ByHits(math.inf) if limits.policy == "lfu" else LRUCache(math.inf)
         )  # fmt: skip
         self._timed = limits.policy == "ttl"
@@ -108,9 +111,14 @@ class Order:
 
     def pop(self, spared: Slot | None) -> Slot:
         """Take out and return the slot that goes first; there must be another one than `spared`."""
-        if spared is not None and spared in self.slots:
-            self._cache[spared] = None
-        slot = self._cache.popitem()[0]
+        with self._standstill():
+            late = [slot for slot in self.expired() if slot is not spared]
+            if late:
+                slot = late[0]
+            else:
+                if spared is not None and spared in self.slots:
+                    self._cache[spared] = None
+                slot = self._cache.popitem()[0]
         self.slots.discard(slot)
         return slot
 
@@ -122,7 +130,20 @@ class Order:
 
     def drain(self) -> list[Slot]:
         """Take out all slots and return them, the one that goes first first."""
-        rest = [self._cache.popitem()[0] for _ in range(len(self._cache))]
+        with self._standstill():
+            rest = [self._cache.popitem()[0] for _ in range(len(self._cache))]
         late = self.slots - set(rest)
         self.slots.clear()
         return [*late, *rest]
+
+    def _time(self) -> float:
+        return self._clock() if self._now is None else self._now
+
+    @contextlib.contextmanager
+    def _standstill(self) -> Iterator[None]:
+        """Let nothing expire between two steps."""
+        self._now = self._clock()
+        try:
+            yield
+        finally:
+            self._now = None

@@ -241,11 +241,12 @@ class Contents:
                     self._order.use(slot)
                     record.order[slot]
 
-    def _drop_expired(self) -> None:
+    def _drop_expired(self, spared: Slot | None = None) -> None:
         if self._order.expired():
             self._refresh()
             for slot in self._order.expired():
-                self._drop(slot)
+                if slot is not spared:
+                    self._drop(slot)
 
     def _shrink_owner(self, record: Record) -> bool:
         """Keep one owner within its limit; return whether that had to be done for the first time."""
@@ -257,7 +258,7 @@ class Contents:
 
     def _shrink(self, spared: Slot | None) -> None:
         """Keep the whole within its limits; `spared`, the entry in use, stays however large it is."""
-        self._drop_expired()
+        self._drop_expired(spared)
         orphans = self._orphans(spared)
         for slot in orphans[: max(len(orphans) - ORPHANS, 0)]:
             self._drop(slot)

@@ -31,6 +31,7 @@ from jitad.errors import (
 __version__ = "0.1.0"
 __all__ = [
     "ArgumentTypeError", "CaptureError", "ConcretizationError", "JitadError", "LeakedTracerError", "MutationError",
-    "OutputError", "SignatureError", "TapeError", "TapeMismatchError", "TapeMismatchWarning", "UnsupportedOperationError", "cache", "cond",
-    "fori_loop", "grad", "jit", "jit_grad", "scan", "value_and_grad", "while_loop",
+    "OutputError", "SignatureError", "TapeError", "TapeMismatchError", "TapeMismatchWarning",
+    "UnsupportedOperationError", "cache", "cond", "fori_loop", "grad", "jit", "jit_grad", "scan", "value_and_grad",
+    "while_loop",
 ]

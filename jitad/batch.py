@@ -10,7 +10,8 @@ from jitad.primitives.reduce import parse
 from jitad.primitives.view import broadcast_to, view
 from jitad.tape import Builder, Node, Value
 
-KINDS = frozenset("elementwise view spread reduce contract triangle cumulative concatenate gather reshape const".split())
+KINDS = frozenset(
+    "elementwise view spread reduce contract triangle cumulative concatenate gather reshape const".split())
 Batched = tuple[Value, bool]           # a value, and whether its first dimension is the position
 
 

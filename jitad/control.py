@@ -14,9 +14,10 @@ import numpy as np
 
 from jitad.errors import ConcretizationError
 from jitad.primitives.core import TABLE, builder_of, lift, select, zeros_like
-from jitad.primitives.scan import loop
+from jitad.primitives.scan import loop, loop_in_chunks
 from jitad.primitives.view import broadcast_to
 from jitad.tape import Aval, Node, Value
+from jitad.trace.dispatch import plain
 from jitad.trace.leaves import is_dynamic, refusal
 from jitad.trace.loop_body import Body, fitted
 from jitad.trace.pytree import TreeDef, flatten, leaves_of, unflatten
@@ -30,7 +31,7 @@ TOTAL = frozenset("elementwise view spread reduce contract triangle concatenate 
 
 
 def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, length: int | None = None,
-         reverse: bool = False) -> tuple[Any, Any]:
+         reverse: bool = False, checkpoint: bool = False) -> tuple[Any, Any]:
     """Carry a value along the leading axis of arrays, and stack what each step gives.
 
     Parameters
@@ -45,6 +46,9 @@ def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, le
         The number of steps, needed if `xs` is None.
     reverse
         Walk from the last element to the first. Results are stacked in the places of their elements all the same.
+    checkpoint
+        Let derivatives save little of what the steps compute, and run them again: memory that grows with the
+        logarithm of the length, for about twice the time.
 
     Returns
     -------
@@ -70,7 +74,7 @@ def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, le
         if not isinstance(result, tuple) or len(result) != 2:
             raise TypeError(f"the function of a scan must return (carry, y), not {type(result).__name__}")
         return result
-    return _recorded(recorder, step, init, steps, reverse)
+    return _recorded(recorder, step, init, steps, reverse, checkpoint=checkpoint)
 
 
 def fori_loop(lower: int, upper: int, body_fun: Callable[[Any, Any], Any], init_val: Any) -> Any:
@@ -137,7 +141,8 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     with recorder.plain():
         go = _truth(recorder, pred)
         avals = [_settled(a.aval, b, "a result of cond") for a, b in zip(yes, no, strict=True)]
-        yes, no = ([fitted(v, a, "a result of cond") for v, a in zip(vs, avals, strict=True)] for vs in (yes, no))
+        yes, no = ([fitted(v, a, "a result of cond") for v, a in zip(vs, avals, strict=True)]      # type: ignore[arg-type]
+                   for vs in (yes, no))
         if _cheap(recorder.nodes, since, [*yes, *no]):
             results = [select(broadcast_to(go, v.shape), v, w) for v, w in zip(yes, no, strict=True)]
         else:
@@ -148,7 +153,8 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
                     body.carry(Aval(v.shape, v.dtype), f"result{number}")
                 tape, invariants = body.close([body.carries[0], *values], since)
                 results = loop(recorder, tape, [flag, *results], [], invariants, 1, until=True)[0][1:]
-    return unflatten(tree, [_handed(recorder, v, a.weak) for v, a in zip(results, avals, strict=True)])
+    return unflatten(tree, [_handed(recorder, v, a.weak)                                              # type: ignore[union-attr]
+                            for v, a in zip(results, avals, strict=True)])
 
 
 def _cheap(nodes: Sequence[Node], since: int, results: list[Value]) -> bool:
@@ -180,7 +186,8 @@ def _bound(value: Any, name: str) -> int:
     try:
         return operator.index(value)
     except ConcretizationError as error:
-        raise ConcretizationError(f"fori_loop needs its bound `{name}` before the compiled function runs; {error}") from None
+        raise ConcretizationError(
+            f"fori_loop needs its bound `{name}` before the compiled function runs; {error}") from None
 
 
 # --- outside of a recording --------------------------------------------------------------------
@@ -233,6 +240,7 @@ def _empty(f: Callable[..., Any], init: Any, leaves: list[Any], tree: TreeDef) -
 # --- inside ------------------------------------------------------------------------------------
 
 def _lifted(recorder: Recorder, value: Any, path: str) -> Value:
+    value = plain(value)
     if isinstance(value, Value):
         return lift(recorder, value)
     why = refusal(value) if is_dynamic(value) else f"is a {type(value).__name__}"
@@ -242,7 +250,7 @@ def _lifted(recorder: Recorder, value: Any, path: str) -> Value:
 
 
 def _recorded(recorder: Recorder, step: Callable[[Body, Any], tuple[Any, Any]], init: Any, steps: int,
-              reverse: bool, until: bool = False) -> tuple[Any, Any]:
+              reverse: bool, until: bool = False, checkpoint: bool = False) -> tuple[Any, Any]:
     """The loop on the tape. The body is recorded again where the first value of a carry must become another type."""
     leaves, paths, tree = flatten(init, "init")
     first = [None if x is None else _lifted(recorder, x, path) for x, path in zip(leaves, paths, strict=True)]
@@ -262,8 +270,11 @@ def _recorded(recorder: Recorder, step: Callable[[Body, Any], tuple[Any, Any]], 
         results = [fitted(v, a, path) for v, a, path in zip(new, avals, paths, strict=True) if v is not None]
         tape, invariants = body.close([*results, *(v for v in rows if v is not None)])
         start = [fitted(v, a, path) for v, a, path in zip(first, avals, paths, strict=True) if v is not None]
-        finals, stacks = loop(recorder, tape, start, body.scanned, invariants, steps, body.position is not None, reverse,
-                              until)
+        if checkpoint:
+            finals, stacks = loop_in_chunks(recorder, tape, start, body.scanned, invariants, steps, reverse)
+        else:
+            finals, stacks = loop(recorder, tape, start, body.scanned, invariants, steps, body.position is not None,
+                                  reverse, until)
     final, stack = iter(finals), iter(stacks)
     ends = [None if a is None else _handed(recorder, next(final), a.weak) for a in avals]
     return (unflatten(tree, ends),
@@ -292,4 +303,9 @@ def _settled(before: Aval | None, after: Value | None, path: str) -> Aval | None
         return None
     weak = before.weak and after.aval.weak
     dtype = after.dtype if before.weak and not weak else np.result_type(before.dtype, after.dtype)
-    return Aval(np.broadcast_shapes(before.shape, after.shape), dtype, weak)
+    try:
+        shape = np.broadcast_shapes(before.shape, after.shape)
+    except ValueError:
+        raise TypeError(f"{path} has shape {before.shape} before a step and {after.shape} after it; what a loop carries "
+                        "keeps its shape") from None
+    return Aval(shape, dtype, weak)

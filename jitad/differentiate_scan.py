@@ -21,8 +21,8 @@ from jitad.primitives.view import broadcast_to, spread
 from jitad.tape import Aval, Builder, Node, Tape, Value
 
 DEAR = 4      # cost for each element from which a value is saved rather than computed again
-TAME = frozenset("input const add sub mul neg square positive cast select exp expm1 sin cos tanh expit arctan view spread "
-                 "reduce_sum contract concatenate gather scatter tril triu reshape alias cumsum".split())
+TAME = frozenset("input const add sub mul neg square positive cast select exp expm1 sin cos tanh expit arctan view "
+                 "spread reduce_sum contract concatenate gather scatter tril triu reshape alias cumsum".split())
 """Operations whose derivatives are finite where they are."""
 
 Pullback = Callable[..., list[Value]]
@@ -114,9 +114,9 @@ def scan_cotangents(builder: Builder, number: int, seeds: dict[int, Value], acti
 def _check_reversible(form: Form, node: Node) -> None:
     if form.until and form.length > 1:
         raise UnsupportedOperationError(
-            f"the derivative in reverse of a while_loop, at {node.where}, would need memory for every step, and how many "
-            "there are is known only at run time; use jitad.fori_loop or jitad.scan, with np.where for steps that come "
-            "too late, or forward mode")
+            f"the derivative in reverse of a while_loop, at {node.where}, would need memory for every step, and how "
+            "many there are is known only at run time; use jitad.fori_loop or jitad.scan, with np.where for steps that "
+            "come too late, or forward mode")
 
 
 def _zeros(builder: Builder, like: Value) -> Value:
@@ -251,8 +251,9 @@ def _second_loop(builder: Builder, number: int, line: _Line, reverse: bool,
     if counting:
         take(line.counter.number)                                                       # type: ignore[union-attr]
     outputs = transplant(line.builder.nodes, leaves, wanted, body)
-    second = Form(body.finish(outputs), form.length, len(line.carried), tuple(s for _, _, s in scanned), counting,
-                  reverse, form.until)
+    walks = tuple(step for _, _, step in scanned)
+    second = Form(body.finish(outputs), form.length, len(line.carried), walks, counting, reverse, form.until,
+                  form.recompute)
     bundle = bundle_of(builder, second, [*(f for _, _, f in line.carried), *(a for _, a, _ in scanned),
                                          *(builder.value(node.inputs[p]) for p in still)], node.where)
     results = [picked(bundle, i) for i in range(len(outputs))]
@@ -297,7 +298,8 @@ def _cut(line: _Line, late: set[int], wanted: list[int], known: set[int]) -> tup
         if number in seen or number in saved:
             continue
         node = nodes[number]
-        kept = line.saves and number not in late and number not in known and cost[number] >= DEAR and node.prim.kind not in (
+        dear = node.prim.kind == "input" if line.form.recompute else cost[number] >= DEAR
+        kept = line.saves and dear and number not in late and number not in known and node.prim.kind not in (
             "view", "scan", "const") and own_counter not in node.inputs
         if kept:
             saved[number] = None
@@ -325,7 +327,8 @@ def _own_cost(nodes: Sequence[Node], node: Node) -> int:
     kind, operands = node.prim.kind, [nodes[i].aval for i in node.inputs]
     if kind == "elementwise":
         exponent = nodes[node.inputs[-1]]
-        if node.prim.name == "pow" and exponent.prim.kind == "const" and exponent.params["value"].value in (1, 2, 3, 4):
+        constant = exponent.prim.kind == "const"
+        if node.prim.name == "pow" and constant and exponent.params["value"].value in (1, 2, 3, 4):
             return 1
         return node.prim.cost
     size = max(node.aval.size, 1)

@@ -257,7 +257,9 @@ def differentiated(recorder: Recorder, request: Request, function: Callable[...,
 
 def _aliased(recorder: Recorder, leaf: Any, name: str) -> Any:
     from jitad.primitives.core import alias, cast
+    from jitad.trace.dispatch import plain
 
+    leaf = plain(leaf)
     value = leaf if isinstance(leaf, Value) else recorder.const(leaf, weak=type(leaf) in (int, float))
     if value.dtype.kind in "iu":
         value = cast(value, np.float64)

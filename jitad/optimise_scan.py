@@ -79,8 +79,9 @@ class _Loop:
         self.frontier: set[int] = set()
         self.carries = self._live({i for i in self.used if i < form.carries} - self.fixed,
                                   [outputs[i] for i in self.stacks])
+        self.stays = form.until or form.recompute       # what may not happen, or is not to be saved
         self.outside = {} if form.until else self._leaves_outside()
-        if not form.until:                               # what may not happen at all stays
+        if not self.stays:
             self._leave_behind()
         return self._rebuilt()
 
@@ -184,17 +185,19 @@ class _Loop:
         cone = self._cone(ends, core)
         leaving = cone & self.carried
         edge = {j for n in leaving for j in nodes[n].inputs if j in core} | (core & set(ends))
-        if not leaving or not self._can_leave(cone):
+        if not self._can_leave(cone):
             return False
         gain = sum(nodes[n].prim.cost * nodes[n].aval.size for n in leaving
                    if nodes[n].prim.kind == "elementwise" and nodes[n].prim.cost >= HEAVY)
         stacked = self.frontier | {self.body.outputs[s] for s in self.stacks - set(self.after)}
         kept = self.frontier | edge | {self.body.outputs[s] for s in self.stacks - {*group, *self.after}}
         price = STACK * (sum(nodes[n].aval.size for n in kept) - sum(nodes[n].aval.size for n in stacked))
-        if gain and gain > price:
+        no_loop = not carries and not kept and all(nodes[n].aval.size <= self._widest for n in leaving)
+        worth = no_loop or (gain > 0 and gain > price)
+        if worth:
             self.after |= group
             self.frontier |= edge
-        return bool(gain) and gain > price
+        return worth
 
     def _sum(self, i: int) -> list[tuple[int, int]] | None:
         """For a carry that is only added to: (sign, node) of what is added in a step."""
@@ -240,10 +243,15 @@ class _Loop:
         cone = self._cone([number])
         if number not in self.moving:
             return any(nodes[n].prim.kind == "input" for n in cone)
-        rows = [nodes[n].aval.size for n in self.body.inputs[self.form.carries:self.form.fixed]]
         dear = sum(_cost(nodes[n]) for n in cone if n in self.moving)
-        return (dear >= DEAR and node.aval.size <= max([SMALL, *rows]) and self.form.length > SHORT
+        return (dear >= DEAR and node.aval.size <= self._widest and self.form.length > SHORT
                 and self._can_leave(cone))
+
+    @property
+    def _widest(self) -> int:
+        """Elements that a row may have outside of the loop."""
+        inputs = self.body.inputs[self.form.carries:self.form.fixed]
+        return max([SMALL, *(self.body.nodes[n].aval.size for n in inputs)])
 
     # --- the new loop --------------------------------------------------------------------------------
     def _rebuilt(self) -> dict[int, Value]:
@@ -252,6 +260,8 @@ class _Loop:
         carries, made = self._ends()
         order, wanted = sorted(carries), list(dict.fromkeys(made[len(carries):]))
         before = self._before(made) if made and not form.until else []
+        if self.stays:
+            before = [n for n in before if n not in self.moving]
         batch = Batch(builder, body.nodes, form.length, self.outside)
         needed = self._cone(made, before)
         new = Builder()
@@ -278,7 +288,8 @@ class _Loop:
         if order or wanted:
             outputs = transplant(body.nodes, leaves, [body.outputs[i] for i in order] + wanted, new)
             again = Form(self.optimise(new.finish(outputs)), form.length, len(order),
-                         tuple(step for _, step in merged_rows), counting, form.reverse, form.until)
+                         tuple(step for _, step in merged_rows), counting, form.reverse, form.until,
+                         form.recompute)
             bundle = bundle_of(builder, again, [*(self.operands[i] for i in order),
                                                 *(builder.value(v) for v, _ in merged_rows),
                                                 *(builder.value(v) for v, in merged_still)], self.node.where)

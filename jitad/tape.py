@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jitad.errors import TapeError
+from jitad.errors import LeakedTracerError, TapeError
 
 if TYPE_CHECKING:
     from jitad.primitives.core import Primitive
@@ -243,6 +243,13 @@ class Builder:
             self.guard(self.value(numbers[guard.node]), guard.expected, guard.where)
         return [self.value(numbers[o]) for o in tape.outputs]
 
+    def _leaked(self, number: int) -> LeakedTracerError:
+        """The error for a placeholder of a loop's body that has got out."""
+        reader = next((n.where for n in self.nodes if number in n.inputs), None)
+        return LeakedTracerError(
+            f"a value that is known only inside of the body of a scan or loop (computed at {reader}) was used outside: it "
+            "was kept in a list, an array or a variable of the enclosing code; return it from the body instead")
+
     def finish(self, outputs: Iterable[Value], labels: Iterable[str] = ()) -> Tape:
         """The tape of what `outputs` need (inputs stay), checked."""
         wanted = [o.number for o in outputs]
@@ -252,6 +259,8 @@ class Builder:
             if number not in live:
                 live.add(number)
                 stack.extend(self.nodes[number].inputs)
+                if self.nodes[number].prim.kind == "input":
+                    raise self._leaked(number)
         order = sorted(live)
         new = {old: i for i, old in enumerate(order)}
         nodes = tuple(Node(n.prim, tuple(new[i] for i in n.inputs), n.params, n.aval, n.where)

@@ -218,8 +218,8 @@ class Random:
         kind = self.some(("int64", "int8", "uint8", "int32", "bool"))
         return cast(self.input(n.astype(kind)), self.dtype)
 
-    OPERATIONS = (unary, unary, binary, binary, binary, where, sliced, transposed, broadcast, diagonal, reduced, reduced,
-                  gathered, scattered, joined, contracted, contracted, accumulated, triangle, reshaped, number)
+    OPERATIONS = (unary, unary, binary, binary, binary, where, sliced, transposed, broadcast, diagonal, reduced,
+                  reduced, gathered, scattered, joined, contracted, contracted, accumulated, triangle, reshaped, number)
 
     # --- the whole ---------------------------------------------------------------------------
     def build(self, length: int) -> Tape:

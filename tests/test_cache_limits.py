@@ -140,6 +140,29 @@ def test_ttl_obeys_the_other_limits_too():
     assert keys(store) == [] and store.info()[:4] == (0, 0, 0, 0)
 
 
+def test_time_that_passes_while_the_store_is_at_work():
+    """Entries that expire between any two looks at the clock are neither lost nor dropped twice."""
+    for step in (0.1, 0.3, 0.5, 1.1, 2.0, 5.0):
+        clock = Clock()
+
+        def tick(clock=clock, step=step):
+            clock.now += step
+            return clock.now
+
+        store = Store(maxsize=4, maxbytes=50, policy="ttl", ttl=3, per_function=3, clock=tick)
+        store.warn = lambda owner, message: None
+        for n in range(40):
+            fill(store, n % 3, n % 7, nbytes=15)
+            assert n % 7 in keys(store, n % 3), "the entry in use stays"
+            if n % 10 == 9:
+                store.limit(store.limits._replace(maxsize=2 + n % 4))
+                store.limit(store.limits._replace(policy="lru", ttl=None))
+                store.limit(store.limits._replace(policy="ttl", ttl=3))
+        assert len(keys(store)) == len(store._order.slots) <= 5
+        store.clear()
+        assert not store._order.slots and keys(store) == []
+
+
 @pytest.mark.parametrize("policy", ["lru", "lfu", "ttl"])
 def test_a_change_of_policy_keeps_the_entries_and_their_order(policy):
     store = Store()

@@ -23,5 +23,6 @@ def check(program: Random, length: int) -> None:
     rtol = 1e-11 if program.dtype == "float64" else 2e-4
     kernel, outputs = run(tape, program.inputs)
     compare("first inputs", outputs, evaluate(tape, *program.inputs), rtol, scale_of(tape, program.inputs))
-    again = [(a + a.dtype.type(0.25) * np.sign(a)).astype(a.dtype) if a.dtype.kind == "f" else a for a in program.inputs]
+    again = [(a + a.dtype.type(0.25) * np.sign(a)).astype(a.dtype) if a.dtype.kind == "f" else a
+             for a in program.inputs]
     compare("new inputs", call(kernel, again), evaluate(tape, *again), rtol, scale_of(tape, again))

@@ -2,21 +2,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import checks
 import numpy as np
 import pytest
-from checks import Case, Graph, cases, differentiable
-from programs import argument, call, compare, run, scale_of
+from checks import Case, cases
+from programs import argument, call, compare, run
 
 import jitad.primitives  # noqa: F401  (fills the table)
 from jitad.compile.python_backend import compile_python, load_python
-from jitad.compile.runtime import Kernel, Miss, SignatureMiss, StatusMiss, argument_type
+from jitad.compile.runtime import Kernel, Miss, SignatureMiss, StatusMiss
 from jitad.differentiate import pullback
 from jitad.evaluate import evaluate
-from jitad.optimise import optimise
 from jitad.primitives.core import SUPPORTED, TABLE, Primitive, cast, select
 from jitad.primitives.reduce import contract, cumsum, reduce_sum
 from jitad.primitives.view import slice_dims, view
@@ -98,9 +96,8 @@ def special_values(dtype: np.dtype[Any]) -> np.ndarray:
     if dtype.kind == "b":
         return np.array([False, True])
     info = np.iinfo(dtype)
-    return np.unique(np.array([info.min, info.min + 1, info.max - 1, info.max, 0, 1, 2, 3, 5, 7], object) if info.min == 0
-                     else np.array([info.min, info.min + 1, info.max - 1, info.max, 0, 1, -1, 2, -2, 3, 5, -7], object)
-                     ).astype(dtype)
+    small = [0, 1, 2, 3, 5, 7, *([-1, -2, -7] if info.min else [])]
+    return np.unique(np.array([info.min, info.min + 1, info.max - 1, info.max, *small], object)).astype(dtype)
 
 
 EXTREMA = ("maximum", "minimum", "fmax", "fmin")                # of 0 and -0 NumPy itself gives either
@@ -132,8 +129,9 @@ def test_special_values(dtype: str) -> None:
                 continue                                       # NumPy has no loop, or one of float16
             if arrays[0].dtype.kind == "f" or y.dtype.kind != "f":
                 many.output(row.name, y)
+                undefined = UNDEFINED.get(row.name, lambda x: False)(data[0])
                 with np.errstate(all="ignore"):
-                    expected.append((row.name, row.ufunc(*data), UNDEFINED.get(row.name, lambda x: False)(data[0]), data))
+                    expected.append((row.name, row.ufunc(*data), undefined, data))
         if arity == 1:
             for kind in sorted(SUPPORTED - {dtype}):
                 if arrays[0].dtype.kind != "f" or np.dtype(kind).kind in "fb":
@@ -183,8 +181,7 @@ def test_small_shapes(shapes: list[tuple[int, ...]]) -> None:
         assorted(many, x)
         total = reduce_sum(TABLE["exp"](x) * x, tuple(range(x.ndim)))
         many.output("gradient", *pullback(many.builder, [total], [many.builder.const(1.0)], [x]))
-    kernel, outputs = run(many.tape(), many.inputs)
-    many.compare(outputs, many.inputs, 1e-13)
+    many.compare(run(many.tape(), many.inputs)[1], many.inputs, 1e-13)
 
 
 def test_scalars() -> None:
@@ -210,7 +207,8 @@ def frozen(a: np.ndarray) -> np.ndarray:
 
 LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "C": lambda a: a, "F": np.asfortranarray, "read-only": frozen, "transposed": lambda a: a.T.copy().T,
-    "every other": lambda a: np.repeat(np.repeat(a, 2, 0), 3, 1)[::2, ::3], "backwards": lambda a: a[::-1, ::-1].copy()[::-1, ::-1],
+    "every other": lambda a: np.repeat(np.repeat(a, 2, 0), 3, 1)[::2, ::3],
+    "backwards": lambda a: a[::-1, ::-1].copy()[::-1, ::-1],
     "broadcast": lambda a: np.broadcast_to(a[:1], a.shape), "rows of more": lambda a: np.hstack([a, a])[:, :a.shape[1]],
     "last axis backwards": lambda a: a[:, ::-1].copy()[:, ::-1]}
 
@@ -293,7 +291,8 @@ def logistic(n: int = 1500, dtype: str = "float64") -> Many:
     y = many.input(rng.integers(0, 2, n).astype("int8"))
     eta = contract(x, theta, "ij,j->i")
     total = reduce_sum(cast(y, dtype) * eta - TABLE["logaddexp"](eta, 0.0), (0,))
-    many.output("logistic", total, *pullback(many.builder, [total], [many.builder.const(np.asarray(1.0, dtype))], [theta]))
+    seed = many.builder.const(np.asarray(1.0, dtype))
+    many.output("logistic", total, *pullback(many.builder, [total], [seed], [theta]))
     return many
 
 
@@ -317,8 +316,8 @@ def joined() -> Many:
     spd = contract(x, x, "ij,kj->ik") + np.eye(3)
     factor = TABLE["cholesky"](spd)
     many.output("cholesky", factor, *pullback(many.builder, [factor], [x], [x]))
-    many.output("integers", n * n, TABLE["floor_divide"](n, np.int8(2)), TABLE["remainder"](n, np.int8(4)), TABLE["reduce_max"](n, axes=(0,)), cumsum(
-        n, axis=0, reverse=False), reduce_sum(n, (0,)))
+    many.output("integers", n * n, TABLE["floor_divide"](n, np.int8(2)), TABLE["remainder"](n, np.int8(4)),
+                TABLE["reduce_max"](n, axes=(0,)), cumsum(n, axis=0, reverse=False), reduce_sum(n, (0,)))
     many.output("floats", reduce_sum(f * f, (0,)), TABLE["exp"](f), TABLE["concatenate"](f, -f, axis=0))
     many.output("extrema", TABLE["reduce_min"](x, axes=(1,)), TABLE["reduce_any"](x > 0.5, axes=(0,)),
                 TABLE["maximum"](x, 0.0), TABLE["rint"](x), TABLE["polygamma"](TABLE["exp"](x), n=1))
@@ -355,7 +354,7 @@ def test_long_chains(shape: tuple[int, ...]) -> None:
     many = Many()
     a, b = many.input(np.full(shape, 0.5)), many.input(np.full(shape, 0.25))
     y, before = a, b
-    for _ in range(700):
+    for _ in range(400):
         y, before = y * 0.5 + before, TABLE["sqrt"](y * y + 0.125)
     y = reduce_sum(y, tuple(range(len(shape))))
     many.output("chain", y, *pullback(many.builder, [y], [many.builder.const(1.0)], [a, b]))
@@ -389,7 +388,8 @@ def test_two_sums_into_one_array() -> None:
 
 def test_booleans_and_unsigned_integers_accumulate() -> None:
     many = Many()
-    p, u = many.input(np.array([[True, False, True], [True, True, True]])), many.input(np.array([[1, 200, 100], [255, 0, 9]], "uint8"))
+    p = many.input(np.array([[True, False, True], [True, True, True]]))
+    u = many.input(np.array([[1, 200, 100], [255, 0, 9]], "uint8"))
     for x in (p, u):
         many.output("accumulate", reduce_sum(x, (1,)), cumsum(x, axis=1, reverse=False), contract(x, x, "ij,kj->ik"),
                     TABLE["reduce_max"](x, axes=(0,)), TABLE["reduce_min"](x, axes=(1,)),

@@ -123,7 +123,7 @@ def swapped(theta, x):
 
 def masked(theta, x):
     def step(s, row):
-        s = np.where(row[0] > 0, s * theta[0] + np.sqrt(np.where(row[0] > 0, row[0], 1.0)), s - theta[1])
+        s = np.where(row[0] > 0, s * theta[0] + np.sqrt(np.where(row[0] > 0, 1.0 + row[0], 1.0)), s - theta[1])
         return s, np.maximum(s, theta[2])
     last, rows = jitad.scan(step, 0.3, x)
     return last + np.sum(rows)

@@ -39,7 +39,6 @@ MUTATIONS = [
     ("x[0] = 1", lambda x: operator.setitem(x, 0, 1.0)), ("x += 1", lambda x: operator.iadd(x, 1)),
     ("x *= 2", lambda x: operator.imul(x, 2)), ("a += x", lambda x: operator.iadd(np.zeros(3), x)),
     ("add.at", lambda x: np.add.at(x, [0], 1)), ("x[...] += 1", lambda x: operator.iadd(x[0, ...], 1)),
-    ("0-d where", lambda x: operator.iadd(np.where(x[0] > 0, x[0], 1.0), 1)),
     ("0-d reshape", lambda x: operator.iadd(x[:1].reshape(()), 1)), ("out", lambda x: np.exp(x, out=np.zeros(3))),
 ]
 

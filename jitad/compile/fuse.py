@@ -25,9 +25,6 @@ from jitad.tape import Tape
 VIRTUAL = frozenset({"elementwise", "view", "gather", "reshape", "triangle", "input", "const"})
 DEAR = 4          # cost from which a value is stored rather than computed twice
 LONG = 32         # length from which a loop is worth vectorising
-HEAVY = 10        # cost of a transcendental function
-HEAVY_SIZE = 30   # and its share of a loop's body
-LOOP_SIZE = 1000  # operations in the body of one loop
 DEEP = 60         # operations nested in one expression
 
 
@@ -132,7 +129,6 @@ class _Planner:
         self.columns_first = {i for i, layout in zip(tape.inputs, layouts, strict=True) if layout == "F"}
         self.tape, self.materialised, self.summed = tape, materialised, summed
         self.groups: list[Group] = []
-        self.sizes: dict[Any, int] = {}                     # of the bodies of the phases
         self.roots: dict[Any, list[Root]] = {}
 
     def run(self) -> Plan:
@@ -224,16 +220,6 @@ class _Planner:
         self.groups[place].roots.append(root)
         root.separate = root.op == "add" and root.kind == "update" and self._scattered(root)
         root.level = self._level(root)
-        self._spill(root)
-
-    def _spill(self, root: Root) -> None:
-        """Go on in a later phase where the loops of this one have enough to do: LLVM takes more than
-        proportional time for a long body."""
-        size = sum(HEAVY_SIZE if self.tape.nodes[n].prim.cost >= HEAVY else 1 for n, _ in root.evaluated)
-        while root.axis is not None and 0 < self.sizes.get((root.group, root.phase), 0) > LOOP_SIZE - size:
-            root.level += 1
-        key = (root.group, root.phase)
-        self.sizes[key] = self.sizes.get(key, 0) + size
 
     def _pointwise(self, made: Root, reader: Root, at: Indices) -> bool:
         """Whether `reader` needs of `made` only what the same step of a common axis makes."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from jitad.compile.index import Affine, Indices, through, variable, weighted
@@ -110,15 +111,19 @@ def _part_roots(number: int, node: Node, tape: Tape) -> Iterable[Root]:
 def _assignment_roots(number: int, node: Node, tape: Tape) -> list[Root]:
     """The old elements, then what is stored over them."""
     base, *values = node.inputs
-    first = Root(number, "store", node.aval.shape, lambda pull, at: pull.element(base, at), lambda pull, at: at,
-                 kind="update")
-    if node.prim.kind == "put":
-        return [first, Root(number, "store", tape.nodes[values[0]].aval.shape,
-                            lambda pull, at: pull.element(values[0], at), lambda pull, at: pull.gathered(node, at, 2),
-                            kind="update", after=[first])]
-    return [first, *(Root(number, "store", tape.nodes[v].aval.shape, lambda pull, at, v=v: pull.element(v, at),
-                          lambda pull, at, index=index: through(index, at), kind="update", after=[first])
-                     for v, index in zip(values, node.params["indices"], strict=True))]
+    first = Root(number, "store", node.aval.shape, partial(_element, base), lambda pull, at: at, kind="update")
+    targets = [lambda pull, at: pull.gathered(node, at, 2)] if node.prim.kind == "put" else [
+        partial(_through, index) for index in node.params["indices"]]
+    return [first, *(Root(number, "store", tape.nodes[v].aval.shape, partial(_element, v), target, kind="update",
+                          after=[first]) for v, target in zip(values, targets, strict=True))]
+
+
+def _element(number: int, pull: Pull, at: Indices) -> Expr:
+    return pull.element(number, at)
+
+
+def _through(index: Any, pull: Pull, at: Indices) -> Indices:
+    return through(index, at)
 
 
 def _running_root(number: int, node: Node) -> Root:

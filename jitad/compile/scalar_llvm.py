@@ -16,8 +16,8 @@ from .scalar import COMPARISONS, Expr, call, var
 from .vectormath import EXPANSIONS
 
 DOUBLE, FLOAT, INT64, BOOL = ir.DoubleType(), ir.FloatType(), ir.IntType(64), ir.IntType(1)
-TYPES: dict[str, ir.Type] = {
-    "f8": DOUBLE, "f4": FLOAT, "i8": INT64, "b1": BOOL, **{f"{s}{n}": ir.IntType(8 * n) for s in "iu" for n in (1, 2, 4)}}
+NARROW = {f"{sign}{size}": ir.IntType(8 * size) for sign in "iu" for size in (1, 2, 4)}
+TYPES: dict[str, ir.Type] = {"f8": DOUBLE, "f4": FLOAT, "i8": INT64, "b1": BOOL, **NARROW}
 CONTRACT = ("contract",)
 FLOAT_OPS = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 INT_OPS = {"add": "add", "sub": "sub", "mul": "mul", "div": "sdiv"}

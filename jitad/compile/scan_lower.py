@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jitad.compile.fuse import Group, fuse
-from jitad.compile.index import Affine, Indices, flattened, as_expr
+from jitad.compile.index import Affine, Indices, as_expr, flattened
 from jitad.compile.loops import Accumulator, Assign, Let, Loop, Statement, Stop, Store, tag
 from jitad.compile.prepare import prepare
 from jitad.compile.pull import Pull
@@ -21,7 +21,7 @@ from jitad.compile.scan_unroll import Unrolled, unrollable
 from jitad.primitives.scan import Form
 
 if TYPE_CHECKING:
-    from jitad.compile.lower import Place, _Lowering
+    from jitad.compile.lower import _Lowering
 
 BIG = 64          # elements from which an invariant is read where it is used rather than once before the loop
 
@@ -73,6 +73,15 @@ class _ScanLoop:
         offset, step = form.scanned[place - form.carries]
         row = Affine(offset + step * self.position.offset, tuple((v, step * s) for v, s in self.position.terms if step))
         return self.pull.element(self.node.inputs[place], (row, *at))
+
+    def is_whole(self, place: int) -> bool:
+        """Whether an invariant lies in memory as it is, in C order."""
+        number, lowering = self.node.inputs[place], self.lowering
+        kind = lowering.tape.nodes[number].prim.kind
+        if self.form.input(place).shape == ():
+            return False
+        return lowering.layouts.get(number) == "C" and number not in lowering.sources if kind == "input" else (
+            kind == "const" or number in lowering.plan.materialised)
 
     def stack(self, index: int, at: Indices, value: Expr) -> list[Statement]:
         """Store an element of a row of stack `index`, if anything reads it."""
@@ -145,11 +154,13 @@ def _planned(loop: _ScanLoop) -> None:
     from jitad.compile.lower import _Lowering
 
     form, outer = loop.form, loop.lowering
-    layouts = tuple("number" if form.input(p).shape == () else "C" if p < form.carries else "A"
+    whole = {p for p in range(form.fixed, form.operands) if loop.is_whole(p)}
+    layouts = tuple("number" if form.input(p).shape == () else "C" if p < form.carries or p in whole else "A"
                     for p in range(len(form.body.inputs)))
     tape = prepare(form.body, layouts)
     inner = _Lowering(fuse(tape, layouts), layouts)
     _rename(inner, loop)
+    inner.names |= {tape.inputs[p]: outer._operand(loop.node.inputs[p]) for p in whole}
     outer.inner.append((inner, outer.group))
     body: list[Statement] = []
     body += loop.leave(var(inner.names[tape.inputs[0]], "b1")) if form.carries else []
@@ -177,7 +188,7 @@ def _rename(inner: _Lowering, loop: _ScanLoop) -> None:
 
 
 def _bind(loop: _ScanLoop, inner: _Lowering, body: list[Statement], place: int) -> Any:
-    """Give input `place` of the body its value: a variable, a buffer (for carries that are arrays), or a way to read."""
+    """Give input `place` of the body its value: a variable, a buffer (carries that are arrays), or a way to read."""
     form, number = loop.form, inner.tape.inputs[place]
     name, aval = inner.names[number], form.input(place)
     if form.counter and place == len(inner.tape.inputs) - 1:
@@ -204,8 +215,9 @@ def _next_carries(loop: _ScanLoop, inner: _Lowering, names: list[str]) -> list[S
         if shape == ():
             statements.append(Assign(names[i], inner.read(number, ())))
         else:
-            statements += _copy(shape, lambda at, number=number: inner.read(number, at), lambda at, value, i=i, shape=shape: [
-                Store(names[i], (as_expr(flattened(at, shape)),), value)])
+            statements += _copy(shape, lambda at, number=number: inner.read(number, at),
+                                lambda at, value, i=i, shape=shape: [
+                                    Store(names[i], (as_expr(flattened(at, shape)),), value)])
     return statements
 
 

@@ -102,7 +102,8 @@ class Unrolled:
         known = self.values.get(number)
         if known is None:
             shape = self.body.nodes[number].aval.shape
-            known = self.values[number] = [self.pull.element(number, tuple(map(Affine, at))) for at in np.ndindex(shape)]
+            known = [self.pull.element(number, tuple(map(Affine, at))) for at in np.ndindex(shape)]
+            self.values[number] = known
         return known
 
     def _emit(self, number: int) -> None:
@@ -231,7 +232,8 @@ class Unrolled:
         source = self.body.nodes[node.inputs[0]].aval.shape
         for k, at in enumerate(np.ndindex(source)):
             here = tuple(map(Affine, at))
-            target = through(node.params["index"], here) if node.prim.kind == "spread" else self.pull.gathered(node, here)
+            spread = node.prim.kind == "spread"
+            target = through(node.params["index"], here) if spread else self.pull.gathered(node, here)
             value = self.elements(node.inputs[0])[k]
             fixed = [i.offset if isinstance(i, Affine) else None for i in target]
             for place in terms:

@@ -2,7 +2,8 @@
 
 Interface, for whoever builds scans (`jitad.control`, the re-rolling of Python loops, the rules)::
 
-    finals, stacks = loop(builder, body, init, scanned, invariants, length, counter=False, reverse=False, until=False)
+    finals, stacks = loop(builder, body, init, scanned, invariants, length,
+                          counter=False, reverse=False, until=False, recompute=False)
 
     body        a `Tape`. Its inputs, in this order: the carries, the elements of the scanned arrays, the
                 invariants and, if `counter`, the position t (int64 scalar). Its outputs: the new carries,
@@ -17,14 +18,15 @@ Interface, for whoever builds scans (`jitad.control`, the re-rolling of Python l
     until       carry 0 is a boolean, looked at before each step: the loop ends where it is False. `length` is then
                 the most there can be. Rows of stacks that were not reached are undefined. Derivatives in reverse
                 are for loops of at most one step, which is what `jitad.cond` makes
+    recompute   derivatives save nothing but the carries, and compute the step again (see `loop_in_chunks`)
     finals      the carries after the last step (the initial ones if length is 0)
     stacks      for each further output an array of shape (length, ...): what the body gave at position t is
                 element t, whichever way the walk goes
 
 On the tape this is a node ``scan(*init, *arrays, *invariants)`` with the params `body`, `length`, `carries` (how
-many), `scanned` (a tuple of ``(offset, step)``), `counter`, `reverse` and `until`. A node has one value, so a scan gives a
-*bundle* of dtype object, and nodes ``pick(bundle, index)`` take carry `index`, or stack ``index - carries``, out of it.
-Nothing but a pick reads a bundle. Tapes are compared by content, so that equal scans are one node.
+many), `scanned` (a tuple of ``(offset, step)``), `counter`, `reverse`, `until`, `recompute`. A node has one value, so a scan
+gives a *bundle* of dtype object, and nodes ``pick(bundle, index)`` take carry `index`, or stack ``index - carries``,
+out of it. Nothing but a pick reads a bundle. Tapes are compared by content, so that equal scans are one node.
 
 The rules live above: derivatives in `jitad.differentiate_scan`, rewrites in `jitad.optimise_scan`, the loop in
 `jitad.compile.scan_lower`.
@@ -38,9 +40,11 @@ from typing import Any
 import numpy as np
 
 from jitad.primitives.core import Primitive
+from jitad.primitives.index import concatenate, reshape
 from jitad.primitives.view import view
 from jitad.tape import Aval, Builder, Node, Tape, Value
 
+CHUNK = 32                                      # steps of a loop in chunks
 Step = tuple[int, int]                          # (offset, step) of a scanned array
 Scanned = tuple[Value, int, int]                # the array with its offset and step
 
@@ -56,6 +60,7 @@ class Form:
     counter: bool = False
     reverse: bool = False
     until: bool = False
+    recompute: bool = False
 
     @classmethod
     def of(cls, node: Node) -> Form:
@@ -148,7 +153,7 @@ def _infer(*avals: Aval, **params: Any) -> Aval:
 def _check_walk(form: Form, aval: Aval, place: int) -> None:
     offset, step = form.scanned[place - form.carries]
     ends = (offset, offset + step * (form.length - 1)) if form.length else (0, 0)
-    if not aval.ndim or (form.length and not (0 <= min(ends) and max(ends) < aval.shape[0])):
+    if not aval.ndim or (form.length and (min(ends) < 0 or max(ends) >= aval.shape[0])):
         raise ValueError(f"scan: operand {place} is {aval}, read at {min(ends)} to {max(ends)}")
 
 
@@ -171,13 +176,51 @@ def bundle_of(builder: Builder, form: Form, operands: Iterable[Value], where: An
     return Value(builder, builder.apply(scan, [v.number for v in operands], form.params, where))
 
 
-def loop(builder: Builder, body: Tape, init: Sequence[Value], scanned: Sequence[Scanned], invariants: Sequence[Value],
-         length: int, counter: bool = False, reverse: bool = False, until: bool = False) -> tuple[list[Value], list[Value]]:
+def loop(builder: Builder, body: Tape, init: Sequence[Value], scanned: Sequence[Scanned],
+         invariants: Sequence[Value], length: int, counter: bool = False, reverse: bool = False,
+         until: bool = False, recompute: bool = False) -> tuple[list[Value], list[Value]]:
     """Append a scan (see the module) and its picks: the final carries and the stacks."""
-    form = Form(body, length, len(init), tuple((o, s) for _, o, s in scanned), counter, reverse, until)
+    form = Form(body, length, len(init), tuple((o, s) for _, o, s in scanned), counter, reverse, until, recompute)
     bundle = bundle_of(builder, form, [*init, *(a for a, _, _ in scanned), *invariants])
     outputs = [picked(bundle, i) for i in range(len(body.outputs))]
     return outputs[:form.carries], outputs[form.carries:]
+
+
+def loop_in_chunks(builder: Builder, body: Tape, init: Sequence[Value], scanned: Sequence[Scanned],
+                   invariants: Sequence[Value], length: int, reverse: bool = False,
+                   recompute: bool = False) -> tuple[list[Value], list[Value]]:
+    """As `loop` without a counter, with logarithmic memory for the derivatives: loops of `CHUNK` steps in loops of
+    `CHUNK` steps, and so on, of which all but the innermost save only their carries and run each step again."""
+    if length <= CHUNK:
+        return loop(builder, body, init, scanned, invariants, length, reverse=reverse, recompute=recompute)
+    count, rest = divmod(length, CHUNK)
+    state, stacks = list(init), []
+
+    def remainder() -> None:
+        tail = [(a, o + s * count * CHUNK, s) for a, o, s in scanned]
+        state[:], rows = loop(builder, body, state, tail, invariants, rest, reverse=reverse, recompute=recompute)
+        stacks.append(rows)
+    if reverse and rest:
+        remainder()
+    outer, chunks = _chunk(body, state, scanned, invariants, count, reverse, recompute)
+    state[:], rows = loop_in_chunks(builder, outer, state, chunks, invariants, count, reverse, recompute=True)
+    stacks.insert(0, [reshape(r, (count * CHUNK, *r.shape[2:])) for r in rows])
+    if rest and not reverse:
+        remainder()
+    return state, [concatenate(*parts, axis=0) if rest else parts[0] for parts in zip(*stacks, strict=True)]
+
+
+def _chunk(body: Tape, init: Sequence[Value], scanned: Sequence[Scanned], invariants: Sequence[Value], count: int,
+           reverse: bool, recompute: bool) -> tuple[Tape, list[Scanned]]:
+    """A body that does `CHUNK` steps of `body`, and the arrays of chunks that it walks."""
+    chunks = [(reshape(walked(a, count * CHUNK, o, s), (count, CHUNK, *a.shape[1:])), 0, 1) for a, o, s in scanned]
+    inner = Builder()
+    avals = [*(v.aval for v in init), *(Aval(a.shape[1:], a.dtype) for a, _, _ in chunks), *(v.aval for v in invariants)]
+    values = [inner.input(Aval(a.shape, a.dtype), name) for a, name in zip(avals, body.names, strict=True)]
+    fixed = len(init) + len(chunks)
+    finals, stacks = loop(inner, body, values[:len(init)], [(v, 0, 1) for v in values[len(init):fixed]], values[fixed:],
+                          CHUNK, reverse=reverse, recompute=recompute)
+    return inner.finish([*finals, *stacks]), chunks
 
 
 def transplant(nodes: Sequence[Node], leaves: Mapping[int, Value], wanted: Iterable[int],

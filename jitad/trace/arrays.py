@@ -19,7 +19,7 @@ import numpy as np
 from jitad.errors import MutationError
 from jitad.tape import Builder, Value
 from jitad.trace import ufuncs
-from jitad.trace.dispatch import builder_in, call, noted_line, plain, refused
+from jitad.trace.dispatch import builder_in, call, not_mutable, noted_line, plain, refused
 from jitad.trace.storage import Storage, constant
 from jitad.trace.tracer import Tracer
 from jitad.trace.windows import window_of
@@ -39,11 +39,11 @@ class _Owner(np.ndarray):
 class Memory:
     """Concrete elements, and the storage that follows them once something traced is stored."""
 
-    __slots__ = ("__weakref__", "exports", "owner", "shape", "start", "storage")
+    __slots__ = ("__weakref__", "exports", "owner", "start", "storage")
 
     def __init__(self, array: np.ndarray):
-        order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
-        self.owner = np.ndarray.__new__(_Owner, array.shape, array.dtype, order=order)  # type: ignore[call-overload]
+        order: Any = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+        self.owner: Any = np.ndarray.__new__(_Owner, array.shape, array.dtype, order=order)
         self.owner[...] = array
         self.owner.memory = weakref.ref(self)
         self.start = self.owner.__array_interface__["data"][0]
@@ -70,8 +70,8 @@ class Memory:
             gc.collect(0)
         if any(ref() is not None for ref in self.exports):
             raise MutationError(
-                f"a traced value is stored, at {builder.where()}, in an array whose memory is shared with an array or a "
-                "buffer that a library function made; make the array that is written a copy: a = a.copy()")
+                f"a traced value is stored, at {builder.where()}, in an array whose memory is shared with an array or "
+                "a buffer that a library function made; make the array that is written a copy: a = a.copy()")
         owner = np.asarray(self.owner)
         value = constant(builder, owner if owner.flags.c_contiguous else owner.T)
         self.storage = Storage(value, plain=True)
@@ -191,7 +191,7 @@ class LocalArray:
         return (self[i] for i in range(len(self)))                  # type: ignore[arg-type]
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return plain(self).__reduce_ex__(protocol)
+        return np.asarray(self).__reduce_ex__(protocol)
 
     def __copy__(self) -> Any:
         return self.copy()                                          # type: ignore[attr-defined]
@@ -252,8 +252,7 @@ def _at(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> None:
     if isinstance(target, Value):
         ufuncs.array_ufunc(ufunc, "at", target, *rest)
     elif builder_in(rest) is not None:
-        raise refused(builder_in(rest), f"numpy.{ufunc.__name__}.at on an array that the recorded function did not make",
-                      "copy it first: a = np.array(a)")
+        raise not_mutable(builder_in(rest), f"numpy.{ufunc.__name__}.at", "copy the array first: a = np.array(a)")
     else:
         ufunc.at(target, *rest)
 

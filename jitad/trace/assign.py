@@ -32,8 +32,7 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
         return
     mask = _traced_mask(x, index)
     if mask is not None and np.size(value) == 1:
-        number = cast(as_value(x.builder, value).reshape(()), x.dtype)
-        write(x, x.window, choose(mask, number, x))
+        write(x, x.window, choose(mask, cast(as_value(x.builder, value).reshape(()), x.dtype), x))
         return
     entries = entries_of(x, index)
     if any(isinstance(e, Value) for e in entries):
@@ -125,7 +124,7 @@ def ufunc_at(ufunc: np.ufunc, a: Any, indices: Any, *operands: Any) -> None:
     a, indices, operands = array_of(a, name), plain(indices), plain(operands)
     entries = entries_of(a, indices)
     if not any(isinstance(e, (np.ndarray, Value)) for e in entries):
-        place = getitem(a, (*entries, ...))
+        place = getitem(a, tuple(_dotted(entries)))
         assign_result(place, ufunc, ufuncs.apply_ufunc(ufunc, place, *operands), (place, *operands))
         return
     if ufunc in (np.add, np.subtract):
@@ -195,7 +194,7 @@ def put_(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
         setitem(flat, ind, v)
         return
     where = positions(a.window).ravel()
-    _put_flat(a, np.take(where, np.asarray(ind).ravel(), mode=mode), v)        # type: ignore[arg-type]
+    _put_flat(a, np.take(where, np.asarray(ind).ravel(), mode=mode), v)    # type: ignore[call-overload]
 
 
 @implements(np.place)

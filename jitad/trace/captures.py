@@ -175,6 +175,8 @@ class Captures:
             if isinstance(value, Value) and value.builder is not self.recorder:
                 raise self.recorder.foreign(value)
             return value  # of this recording: a function made inside it captured it
+        if hasattr(kind, "jitad_current"):
+            return value  # an array that was made in this recording
         if isinstance(value, (np.ndarray, np.floating)) or kind is float:
             return self._input(value, path)
         stand_in = policy.substitute(value)

@@ -9,7 +9,7 @@ from jitad.primitives.core import cast
 from jitad.primitives.index import gather, reshape
 from jitad.primitives.view import broadcast_to, slice_dims, transpose, view
 from jitad.tape import Value
-from jitad.trace.dispatch import as_value, implements, lift_all, plain, refused, stand_in
+from jitad.trace.dispatch import as_value, implements, lift_all, plain, stand_in
 from jitad.trace.viewing import through_view
 from jitad.trace.windows import Window
 

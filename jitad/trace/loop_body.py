@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -56,11 +55,10 @@ class Body:
     def close(self, outputs: Sequence[Value], since: int | None = None) -> tuple[Tape, list[Value]]:
         """The body's tape, and its invariants. With `since`, all nodes from that number on belong to the body, also
         those that do not depend on the step: they are computed only if the step is done."""
-        nodes = self.recorder.nodes
+        nodes, wanted = self.recorder.nodes, [v.number for v in outputs]       # an array's node may be made only now
         inside = _dependent(nodes, [v.number for v in self._placeholders()])
         if since is not None:
             inside |= {n for n in range(since, len(nodes)) if nodes[n].prim.kind not in ("input", "const")}
-        wanted = [v.number for v in outputs]
         replaced = self._walk_by_position(inside, wanted) if self.position is not None else {}
         body = Builder()
         leaves: dict[int, Value] = {}
@@ -104,7 +102,7 @@ class Body:
             n = array.shape[axis]
             if -n <= ends[0] and ends[1] < 0:
                 offset, ends = offset + n, [e + n for e in ends]
-            if 0 <= ends[0] and ends[1] < n:
+            if ends[0] >= 0 and ends[1] < n:
                 front = transpose(array, (axis, *(d for d in range(array.ndim) if d != axis)))
                 found[number] = self.element(front, f"{self._name_of(array.number)}_t", offset, step).number
         return found
@@ -174,7 +172,7 @@ def fitted(value: Value, aval: Aval, what: str) -> Value:
     """`value` as a carry of this type; `TypeError` where that would lose something."""
     if value.shape != aval.shape:
         if np.broadcast_shapes(value.shape, aval.shape) != aval.shape:
-            raise TypeError(f"{what} has shape {aval.shape} before the step and {value.shape} after it; the first value "
-                            "and what the body returns must have one shape")
+            raise TypeError(f"{what} has shape {aval.shape} before the step and {value.shape} after it; the first "
+                            "value and what the body returns must have one shape")
         value = broadcast_to(value, aval.shape)
     return cast(value, aval.dtype)

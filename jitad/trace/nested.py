@@ -5,7 +5,6 @@ from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 from jitad.cache.captures import Path
-from jitad.trace.dispatch import plain
 
 if TYPE_CHECKING:
     from jitad.trace.captures import Captures
@@ -31,7 +30,7 @@ class Nested:
         self._transform, self._view = transform, view
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._transform.__jitad_nested__(self._view, plain(args), plain(kwargs))
+        return self._transform.__jitad_nested__(self._view, args, kwargs)
 
     def bound_to(self, owner: Any) -> Any:
         """A transformed method, read from an instance: the same transformation of the bound copy of its function."""

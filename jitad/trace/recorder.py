@@ -237,8 +237,8 @@ def record(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = 
                 error.add_note(f"while jitad recorded `{function.__qualname__}`, called at {where}: a number that "
                                "shapes depend on must be known then; let the function capture it")
             raise
-        error.__cause__.add_note(f"while NumPy did what ends in \"{error}\": to fill an array, a[i] = x, build it with "
-                                 "np.stack, np.concatenate or np.where instead")
+        error.__cause__.add_note(f"while NumPy did what ends in \"{error}\": to fill an array that a library made, "
+                                 "a[i] = x, take a copy of it first: a = np.array(a)")
         raise error.__cause__ from None
     finally:
         _stack.recorders.pop()
@@ -300,7 +300,7 @@ def as_output(recorder: Recorder, leaf: Any, path: str, where: Where | None) -> 
     if isinstance(leaf, Value):
         if leaf.builder is not recorder:
             raise recorder.foreign(leaf)
-        return recorder.value(leaf.number)                 # as it is now: what is an array may change later
+        return leaf if leaf.storage is None else leaf.detached()       # as it is now
     why = refusal(leaf) if is_dynamic(leaf) else f"is {_kind(leaf)}"
     if why is not None:
         hint = "; is a return statement missing?" if leaf is None else "; return arrays and numbers"

@@ -8,6 +8,7 @@ one node: a `concatenate` where they lie side by side, else an `update`. So n as
 from __future__ import annotations
 
 import weakref
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -161,7 +162,7 @@ class Storage:
             return None
         parts: list[int] = []
         (stride,) = window.strides
-        for start, stop in zip(cuts[:-1], cuts[1:], strict=True):
+        for start, stop in pairwise(cuts):
             run = Window(window.offset + start * stride, (stop - start,), (stride,))
             part = self._of_entry(int(makers[start]), run)
             if part is None:

@@ -1,9 +1,9 @@
 """`Tracer`: what the user's code sees in place of its arrays and numbers while it is recorded."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -11,115 +11,21 @@ from jitad.primitives.core import cast
 from jitad.primitives.view import Map, view
 from jitad.tape import Aval, Builder, Value
 from jitad.trace import ufuncs
-from jitad.trace.dispatch import call, not_concrete, noted_line, plain, refused
+from jitad.trace.dispatch import call, not_concrete, noted_line
+from jitad.trace.operators import (
+    binary,
+    compare,
+    concrete,
+    in_place,
+    method,
+    power,
+    refused_method,
+    refused_property,
+    unary,
+)
 from jitad.trace.storage import Storage
 from jitad.trace.viewing import through_view
 from jitad.trace.windows import Window, through_map
-
-_SCALARS = (int, float, complex, np.generic)
-
-
-def _operable(other: Any) -> bool:
-    """Whether an operator takes `other` as an array or a number (else Python asks `other` itself)."""
-    if isinstance(other, (Tracer, np.ndarray, *_SCALARS, list, tuple)):
-        return True
-    return hasattr(other, "__array__") and getattr(other, "__array_priority__", 0) <= 0 and not isinstance(other, str)
-
-
-def _number(x: Any) -> Any:
-    """A Python bool counts as an int in arithmetic; weak operands are Python's."""
-    if isinstance(x, Tracer) and x.dtype.kind == "b":
-        return x._as_weak(cast(x, np.int64))
-    return int(x) if type(x) is bool else x
-
-
-def _binary(ufunc: np.ufunc, swap: bool = False, logic: bool = False) -> Callable[[Any, Any], Any]:
-    def operator(self: Tracer, other: Any) -> Any:
-        other = plain(other)
-        if not _operable(other):
-            return NotImplemented
-        a, b = (other, self) if swap else (self, other)
-        with noted_line(self.builder):
-            if not (self.weak and ufuncs.is_weak(other)):
-                return ufuncs.apply_ufunc(ufunc, a, b)
-            result = ufuncs.apply_ufunc(ufunc, a, b) if logic else ufuncs.apply_ufunc(ufunc, _number(a), _number(b))
-        return tuple(map(self._as_weak, result)) if isinstance(result, tuple) else self._as_weak(result)
-    return operator
-
-
-def _power(swap: bool = False) -> Callable[[Any, Any], Any]:
-    general = _binary(np.power, swap)
-
-    def operator(self: Tracer, other: Any, modulo: Any = None) -> Any:
-        if swap or type(other) not in (int, float) or self.dtype.kind != "f":
-            if not swap and self.weak and type(other) is int and other < 0:
-                return general(self._as_weak(cast(self, np.float64)), other)        # as Python's int
-            return general(self, other)
-        short = {2.0: np.square, 0.5: np.sqrt, 1.0: np.positive, -1.0: np.reciprocal}.get(other)
-        if short is None:
-            return general(self, other)
-        result = ufuncs.apply_ufunc(short, self)
-        return self._as_weak(result) if self.weak else result
-    return operator
-
-
-def _unary(ufunc: np.ufunc) -> Callable[[Any], Any]:
-    def operator(self: Tracer) -> Any:
-        with noted_line(self.builder):
-            result = ufuncs.apply_ufunc(ufunc, _number(self) if self.weak else self)
-        return self._as_weak(result) if self.weak else result
-    return operator
-
-
-def _compare(ufunc: np.ufunc, unlike: bool) -> Callable[[Any, Any], Any]:
-    """``==`` and ``!=``; None and strings are never equal, as in NumPy."""
-    general = _binary(ufunc, logic=True)
-
-    def operator(self: Tracer, other: Any) -> Any:
-        if other is None or isinstance(other, (str, bytes)):
-            return np.full(self.shape, unlike) if self.ndim else unlike
-        return general(self, other)
-    return operator
-
-
-def _in_place(operator: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
-    """Numbers, which are immutable, are rebound; arrays change under all their names."""
-    def in_place(self: Tracer, other: Any) -> Any:
-        result = operator(self, other)
-        if not (self.ndim or self.boxed) or result is NotImplemented:
-            return result
-        from jitad.trace.assign import assign_result
-
-        with noted_line(self.builder):
-            assign_result(self, ufunc, result, (self, other))
-        return self
-    return in_place
-
-
-def _method(function: Any) -> Callable[..., Any]:
-    def method(self: Tracer, *args: Any, **kwargs: Any) -> Any:
-        return call(function, self, *args, **kwargs)
-    method.__doc__ = f"As ``numpy.{function.__name__}``."
-    return method
-
-
-def _refused_method(name: str, advice: str) -> Callable[..., Any]:
-    def method(self: Tracer, *args: Any, **kwargs: Any) -> NoReturn:
-        raise refused(self, f"the array method .{name}()", advice)
-    return method
-
-
-def _refused_property(name: str) -> property:
-    def getter(self: Tracer) -> NoReturn:
-        raise refused(self, f"the array attribute .{name}", "use the array itself")
-    return property(getter)
-
-
-def _concrete(what: str, advice: str) -> Callable[..., Any]:
-    def method(self: Tracer, *args: Any, **kwargs: Any) -> NoReturn:
-        raise not_concrete(self, what, advice)
-    return method
-
 
 _MATH = ("use NumPy's function in place of math's (np.exp for math.exp), leave out the conversion, or "
          "pass the number in as a string or another static value")
@@ -146,6 +52,7 @@ class Tracer(Value):
         self.weak = builder.nodes[number].aval.weak
         self.boxed = False
         self.storage: Storage | None = None
+        self._seen = 0
         self.frozen = ""
 
     @property
@@ -214,15 +121,15 @@ class Tracer(Value):
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         return call(function, *args, **kwargs)
 
-    __array__ = _concrete("np.asarray (or a function that calls it)",
-                          "use NumPy's functions and methods on the value itself, np.stack instead of np.array([...]), "
-                          "np.take(a, i) instead of a[i], np.where or np.concatenate instead of a[j] = x")
-    __contains__ = _concrete("in", _BRANCH)
-    __float__ = _concrete("float() or a function of math", _MATH)
-    __complex__ = _concrete("complex()", _MATH)
-    __hash__ = _concrete("hash()", "do not use traced values as keys or with functools.lru_cache")
-    item = _concrete("item()", _MATH)
-    tolist = _concrete("tolist()", _MATH)
+    __array__ = concrete("np.asarray (or a function that calls it)",
+                          "use NumPy's functions and methods on the value itself; an array to be filled is to be made "
+                          "in the recorded function, by np.zeros or np.array")
+    __contains__ = concrete("in", _BRANCH)
+    __float__ = concrete("float() or a function of math", _MATH)
+    __complex__ = concrete("complex()", _MATH)
+    __hash__ = concrete("hash()", "do not use traced values as keys or with functools.lru_cache")
+    item = concrete("item()", _MATH)
+    tolist = concrete("tolist()", _MATH)
 
     # --- control flow: the number is looked up, and the tape depends on it ---------------
     def __bool__(self) -> bool:
@@ -302,32 +209,32 @@ class Tracer(Value):
         raise ValueError("cannot delete array elements")
 
     # --- operators -----------------------------------------------------------------------
-    __add__, __radd__ = _binary(np.add), _binary(np.add, True)
-    __sub__, __rsub__ = _binary(np.subtract), _binary(np.subtract, True)
-    __mul__, __rmul__ = _binary(np.multiply), _binary(np.multiply, True)
-    __truediv__, __rtruediv__ = _binary(np.true_divide), _binary(np.true_divide, True)
-    __floordiv__, __rfloordiv__ = _binary(np.floor_divide), _binary(np.floor_divide, True)
-    __mod__, __rmod__ = _binary(np.remainder), _binary(np.remainder, True)
-    __divmod__, __rdivmod__ = _binary(np.divmod), _binary(np.divmod, True)
-    __matmul__, __rmatmul__ = _binary(np.matmul), _binary(np.matmul, True)
-    __pow__, __rpow__ = _power(), _power(True)
-    __and__, __rand__ = _binary(np.bitwise_and, logic=True), _binary(np.bitwise_and, True, logic=True)
-    __or__, __ror__ = _binary(np.bitwise_or, logic=True), _binary(np.bitwise_or, True, logic=True)
-    __xor__, __rxor__ = _binary(np.bitwise_xor, logic=True), _binary(np.bitwise_xor, True, logic=True)
-    __lshift__, __rlshift__ = _binary(np.left_shift), _binary(np.left_shift, True)
-    __rshift__, __rrshift__ = _binary(np.right_shift), _binary(np.right_shift, True)
-    __neg__, __pos__, __abs__ = _unary(np.negative), _unary(np.positive), _unary(np.absolute)
-    __invert__ = _unary(np.invert)
-    __lt__, __le__ = _binary(np.less), _binary(np.less_equal)
-    __gt__, __ge__ = _binary(np.greater), _binary(np.greater_equal)
-    __eq__, __ne__ = _compare(np.equal, False), _compare(np.not_equal, True)       # type: ignore[assignment]
-    __iadd__, __isub__ = _in_place(__add__, np.add), _in_place(__sub__, np.subtract)
-    __imul__, __itruediv__ = _in_place(__mul__, np.multiply), _in_place(__truediv__, np.true_divide)
-    __ifloordiv__, __imod__ = _in_place(__floordiv__, np.floor_divide), _in_place(__mod__, np.remainder)
-    __ipow__, __imatmul__ = _in_place(__pow__, np.power), _in_place(__matmul__, np.matmul)
-    __iand__, __ior__ = _in_place(__and__, np.bitwise_and), _in_place(__or__, np.bitwise_or)
-    __ixor__, __ilshift__ = _in_place(__xor__, np.bitwise_xor), _in_place(__lshift__, np.left_shift)
-    __irshift__ = _in_place(__rshift__, np.right_shift)
+    __add__, __radd__ = binary(np.add), binary(np.add, True)
+    __sub__, __rsub__ = binary(np.subtract), binary(np.subtract, True)
+    __mul__, __rmul__ = binary(np.multiply), binary(np.multiply, True)
+    __truediv__, __rtruediv__ = binary(np.true_divide), binary(np.true_divide, True)
+    __floordiv__, __rfloordiv__ = binary(np.floor_divide), binary(np.floor_divide, True)
+    __mod__, __rmod__ = binary(np.remainder), binary(np.remainder, True)
+    __divmod__, __rdivmod__ = binary(np.divmod), binary(np.divmod, True)
+    __matmul__, __rmatmul__ = binary(np.matmul), binary(np.matmul, True)
+    __pow__, __rpow__ = power(), power(True)
+    __and__, __rand__ = binary(np.bitwise_and, logic=True), binary(np.bitwise_and, True, logic=True)
+    __or__, __ror__ = binary(np.bitwise_or, logic=True), binary(np.bitwise_or, True, logic=True)
+    __xor__, __rxor__ = binary(np.bitwise_xor, logic=True), binary(np.bitwise_xor, True, logic=True)
+    __lshift__, __rlshift__ = binary(np.left_shift), binary(np.left_shift, True)
+    __rshift__, __rrshift__ = binary(np.right_shift), binary(np.right_shift, True)
+    __neg__, __pos__, __abs__ = unary(np.negative), unary(np.positive), unary(np.absolute)
+    __invert__ = unary(np.invert)
+    __lt__, __le__ = binary(np.less), binary(np.less_equal)
+    __gt__, __ge__ = binary(np.greater), binary(np.greater_equal)
+    __eq__, __ne__ = compare(np.equal, False), compare(np.not_equal, True)       # type: ignore[assignment]
+    __iadd__, __isub__ = in_place(__add__, np.add), in_place(__sub__, np.subtract)
+    __imul__, __itruediv__ = in_place(__mul__, np.multiply), in_place(__truediv__, np.true_divide)
+    __ifloordiv__, __imod__ = in_place(__floordiv__, np.floor_divide), in_place(__mod__, np.remainder)
+    __ipow__, __imatmul__ = in_place(__pow__, np.power), in_place(__matmul__, np.matmul)
+    __iand__, __ior__ = in_place(__and__, np.bitwise_and), in_place(__or__, np.bitwise_or)
+    __ixor__, __ilshift__ = in_place(__xor__, np.bitwise_xor), in_place(__lshift__, np.left_shift)
+    __irshift__ = in_place(__rshift__, np.right_shift)
 
     def __round__(self, ndigits: int | None = None) -> Any:
         if self.ndim:
@@ -344,12 +251,12 @@ class Tracer(Value):
         return self.__copy__()
 
     # --- methods -------------------------------------------------------------------------
-    sum, prod, mean, std, var = map(_method, (np.sum, np.prod, np.mean, np.std, np.var))
-    max, min, any, all = map(_method, (np.max, np.min, np.any, np.all))
-    cumsum, cumprod, round, clip = map(_method, (np.cumsum, np.cumprod, np.round, np.clip))
-    ravel, squeeze, swapaxes, repeat = map(_method, (np.ravel, np.squeeze, np.swapaxes, np.repeat))
-    dot, diagonal, trace, take = map(_method, (np.dot, np.diagonal, np.trace, np.take))
-    put = _method(np.put)
+    sum, prod, mean, std, var = map(method, (np.sum, np.prod, np.mean, np.std, np.var))
+    max, min, any, all = map(method, (np.max, np.min, np.any, np.all))
+    cumsum, cumprod, round, clip = map(method, (np.cumsum, np.cumprod, np.round, np.clip))
+    ravel, squeeze, swapaxes, repeat = map(method, (np.ravel, np.squeeze, np.swapaxes, np.repeat))
+    dot, diagonal, trace, take = map(method, (np.dot, np.diagonal, np.trace, np.take))
+    put = method(np.put)
 
     def copy(self, order: str = "C") -> Any:
         result = self.detached()
@@ -392,11 +299,11 @@ class Tracer(Value):
 
     for _name in ("argmax", "argmin", "argsort", "argpartition", "searchsorted", "nonzero", "choose", "compress",
                   "view", "tobytes", "tofile", "dump", "dumps", "byteswap", "getfield", "to_device"):
-        locals()[_name] = _refused_method(_name, "compute it outside the function and pass the result in")
+        locals()[_name] = refused_method(_name, "compute it outside the function and pass the result in")
     for _name in ("sort", "partition", "resize", "itemset", "setfield", "setflags"):
-        locals()[_name] = _refused_method(_name, "it works in place; make a new array instead")
+        locals()[_name] = refused_method(_name, "it works in place; make a new array instead")
     for _name in ("flat", "data", "base", "strides", "flags", "ctypes", "device"):
-        locals()[_name] = _refused_property(_name)
+        locals()[_name] = refused_property(_name)
     del _name
 
 

@@ -85,7 +85,7 @@ def reshaped(window: Window, shape: tuple[int, ...], order: str) -> Window | Non
     start = array.__array_interface__["data"][0]
     try:
         if _NO_COPY:
-            array = array.reshape(shape, order=order, **_NO_COPY)  # type: ignore[arg-type]
+            array = array.reshape(shape, order=order, **_NO_COPY)  # type: ignore[call-overload]
         elif order == "F":
             array = array.T
             array.shape = shape[::-1]

@@ -1,0 +1,119 @@
+"""The operators and methods of `Tracer`, made from NumPy's functions."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from jitad.primitives.core import cast
+from jitad.tape import Value
+from jitad.trace import ufuncs
+from jitad.trace.dispatch import call, not_concrete, noted_line, plain, refused
+
+if TYPE_CHECKING:
+    from jitad.trace.tracer import Tracer
+
+_SCALARS = (int, float, complex, np.generic)
+
+
+def operable(other: Any) -> bool:
+    """Whether an operator takes `other` as an array or a number (else Python asks `other` itself)."""
+    if isinstance(other, (Value, np.ndarray, *_SCALARS, list, tuple)):
+        return True
+    return hasattr(other, "__array__") and getattr(other, "__array_priority__", 0) <= 0 and not isinstance(other, str)
+
+
+def _number(x: Any) -> Any:
+    """A Python bool counts as an int in arithmetic; weak operands are Python's."""
+    if isinstance(x, Value) and x.dtype.kind == "b":
+        return x._as_weak(cast(x, np.int64))  # type: ignore[attr-defined]
+    return int(x) if type(x) is bool else x
+
+
+def binary(ufunc: np.ufunc, swap: bool = False, logic: bool = False) -> Callable[[Any, Any], Any]:
+    def operator(self: Tracer, other: Any) -> Any:
+        other = plain(other)
+        if not operable(other):
+            return NotImplemented
+        a, b = (other, self) if swap else (self, other)
+        with noted_line(self.builder):
+            if not (self.weak and ufuncs.is_weak(other)):
+                return ufuncs.apply_ufunc(ufunc, a, b)
+            result = ufuncs.apply_ufunc(ufunc, a, b) if logic else ufuncs.apply_ufunc(ufunc, _number(a), _number(b))
+        return tuple(map(self._as_weak, result)) if isinstance(result, tuple) else self._as_weak(result)
+    return operator
+
+
+def power(swap: bool = False) -> Callable[[Any, Any], Any]:
+    general = binary(np.power, swap)
+
+    def operator(self: Tracer, other: Any, modulo: Any = None) -> Any:
+        if swap or type(other) not in (int, float) or self.dtype.kind != "f":
+            if not swap and self.weak and type(other) is int and other < 0:
+                return general(self._as_weak(cast(self, np.float64)), other)        # as Python's int
+            return general(self, other)
+        short = {2.0: np.square, 0.5: np.sqrt, 1.0: np.positive, -1.0: np.reciprocal}.get(other)
+        if short is None:
+            return general(self, other)
+        result = ufuncs.apply_ufunc(short, self)
+        return self._as_weak(result) if self.weak else result
+    return operator
+
+
+def unary(ufunc: np.ufunc) -> Callable[[Any], Any]:
+    def operator(self: Tracer) -> Any:
+        with noted_line(self.builder):
+            result = ufuncs.apply_ufunc(ufunc, _number(self) if self.weak else self)
+        return self._as_weak(result) if self.weak else result
+    return operator
+
+
+def compare(ufunc: np.ufunc, unlike: bool) -> Callable[[Any, Any], Any]:
+    """``==`` and ``!=``; None and strings are never equal, as in NumPy."""
+    general = binary(ufunc, logic=True)
+
+    def operator(self: Tracer, other: Any) -> Any:
+        if other is None or isinstance(other, (str, bytes)):
+            return np.full(self.shape, unlike) if self.ndim else unlike
+        return general(self, other)
+    return operator
+
+
+def in_place(operator: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
+    """Numbers, which are immutable, are rebound; arrays change under all their names."""
+    def operation(self: Tracer, other: Any) -> Any:
+        result = operator(self, other)
+        if not (self.ndim or self.boxed) or result is NotImplemented:
+            return result
+        from jitad.trace.assign import assign_result
+
+        with noted_line(self.builder):
+            assign_result(self, ufunc, result, (self, other))
+        return self
+    return operation
+
+
+def method(function: Any) -> Callable[..., Any]:
+    def call_it(self: Tracer, *args: Any, **kwargs: Any) -> Any:
+        return call(function, self, *args, **kwargs)
+    call_it.__doc__ = f"As ``numpy.{function.__name__}``."
+    return call_it
+
+
+def refused_method(name: str, advice: str) -> Callable[..., Any]:
+    def call_it(self: Tracer, *args: Any, **kwargs: Any) -> NoReturn:
+        raise refused(self, f"the array method .{name}()", advice)
+    return call_it
+
+
+def refused_property(name: str) -> property:
+    def getter(self: Tracer) -> NoReturn:
+        raise refused(self, f"the array attribute .{name}", "use the array itself")
+    return property(getter)
+
+
+def concrete(what: str, advice: str) -> Callable[..., Any]:
+    def call_it(self: Tracer, *args: Any, **kwargs: Any) -> NoReturn:
+        raise not_concrete(self, what, advice)
+    return call_it
