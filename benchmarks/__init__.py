@@ -1,6 +1,6 @@
 """Benchmarks of jitad against hand-written numba and JAX.
 
-Importing this package first pins every linear algebra library and XLA to one thread; it must therefore come before
+Importing this package first pins every linear algebra library and XLA to one thread, and turns the disk cache off; it must therefore come before
 NumPy (``python -m benchmarks.compare`` and ``pytest benchmarks`` both see to that).
 """
 
@@ -13,6 +13,7 @@ ONE_THREAD = {
     "VECLIB_MAXIMUM_THREADS": "1",
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
     "JAX_PLATFORMS": "cpu",
+    "JITAD_DISK_CACHE": "0",  # first calls are to be first calls
 }
 for _name, _setting in ONE_THREAD.items():
     os.environ.setdefault(_name, _setting)

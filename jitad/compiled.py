@@ -133,7 +133,7 @@ class CompiledTape:
         if not isinstance(leaf, np.ndarray) or leaf.ndim != 1 or leaf.dtype != np.float64:
             raise SignatureError(f"a C function needs one float64 vector to differentiate; `{transformed.__name__}` is "
                                  f"differentiated by argument {place}; use ravel and reshape, or argnums=")
-        entry = transformed._entry(arguments)
+        entry = transformed._complete(arguments)
         captured = entry.captured(transformed._target)
         if captured is None:
             raise SignatureError(f"what `{transformed.__name__}` captures has changed; compile again")

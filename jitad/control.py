@@ -306,6 +306,6 @@ def _settled(before: Aval | None, after: Value | None, path: str) -> Aval | None
     try:
         shape = np.broadcast_shapes(before.shape, after.shape)
     except ValueError:
-        raise TypeError(f"{path} has shape {before.shape} before a step and {after.shape} after it; what a loop carries "
-                        "keeps its shape") from None
+        raise TypeError(f"{path} has shape {before.shape} before a step and {after.shape} after it; what a loop "
+                        "carries keeps its shape") from None
     return Aval(shape, dtype, weak)

@@ -32,17 +32,19 @@ class Result:
 
     Forms: ``array`` (as it comes), ``number`` (a Python number), ``scalar`` (a NumPy scalar of
     `dtype`), ``array0d``. `groups` says how many outputs each tree takes and its structure (None: bare);
-    `packed` whether there is a tuple around the trees.
+    `packed` whether there is a tuple around the trees, `nested` whether all but the first are a tuple of
+    their own: ``(value, (gradient, ...))``.
     """
 
     forms: tuple[tuple[str, str], ...]
     groups: tuple[tuple[int, TreeDef | None], ...]
     packed: bool
+    nested: bool = False
 
     @property
     def plain(self) -> bool:
         """Whether a kernel's outputs are the result as they are."""
-        return all(form in ("array", "number") for form, _ in self.forms) and all(
+        return not self.nested and all(form in ("array", "number") for form, _ in self.forms) and all(
             tree is None for _, tree in self.groups) and self.packed == (len(self.groups) > 1)
 
     def build(self, outputs: Any) -> Any:
@@ -54,6 +56,8 @@ class Result:
             part = leaves[start:start + count]
             trees.append(part[0] if tree is None else unflatten(tree, part))
             start += count
+        if self.nested:
+            return trees[0], tuple(trees[1:])
         return tuple(trees) if self.packed else trees[0]
 
 
@@ -63,9 +67,17 @@ def _formed(x: Any, form: str, dtype: str) -> Any:
     return np.asarray(x, dtype) if form == "array0d" else x
 
 
+class TapeNeeded(Exception):
+    """An entry from the disk has code but no tape, and a tape is needed: see `Entry.complete`."""
+
+
 @dataclass(eq=False)
 class Entry:
-    """One compiled signature of one function. Holds neither the function nor what it captures."""
+    """One compiled signature of one function. Holds neither the function nor what it captures.
+
+    `recorded` is the tape; an entry from the disk starts without one. `guarded` says whether the tape
+    has guards.
+    """
 
     name: str
     request: Request
@@ -74,11 +86,38 @@ class Entry:
     dynamic: tuple[bool, ...]
     structures: tuple[TreeDef, ...]
     keywords: tuple[str, ...]
-    tape: Tape
+    recorded: Tape | None
     plan: Plan
     result: Result
+    guarded: bool = False
     kernels: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def tape(self) -> Tape:
+        if self.recorded is None:
+            raise TapeNeeded
+        return self.recorded
+
+    def complete(self, target: Target, arguments: Arguments) -> None:
+        """Record the tape, if it is not there yet, for a call that this entry serves."""
+        if self.recorded is None:
+            self.recorded = build(target, self.request, arguments).tape
+
+    @property
+    def way(self) -> str:
+        """What tells the ways through the branches of one function apart."""
+        return " ".join(f"{g.node}={g.expected}" for g in self.tape.guards)
+
+    @property
+    def nbytes(self) -> int:
+        """Machine code and constants."""
+        return sum(len(kernel.native.code) for kernel in list(self.kernels.values()))
+
+    @property
+    def seconds(self) -> float:
+        """What compiling the kernels took."""
+        return sum(kernel.seconds for kernel in list(self.kernels.values()))
 
     def captured(self, target: Target) -> tuple[Any, ...] | None:
         """The captured inputs as they are now; None if the captures are not those of this tape."""
@@ -95,21 +134,34 @@ class Entry:
 
     def missed(self, inputs: Sequence[Any]) -> Guard | None:
         """The first guard that these inputs break: they take another way through the user's code."""
-        if not self.tape.guards:
+        if not self.guarded:
             return None
+        if self.recorded is None:
+            return self._stopped(inputs)
         try:
             evaluate(self._conditions, *inputs)
         except GuardMiss as miss:
             return miss.guard
         return None
 
+    def _stopped(self, inputs: Sequence[Any]) -> Guard | None:
+        from jitad.compile.kernel_errors import StatusMiss
+
+        try:
+            self.kernel(inputs).call(*inputs)
+        except StatusMiss:
+            return Guard(-1, True, None)
+        return None
+
     def kernel(self, inputs: Sequence[Any]) -> Any:
         """The kernel for inputs that lie in memory as these do; compiled once."""
-        from jitad.compile.runtime import Kernel, argument_type
+        from jitad.compile.arguments import argument_type
 
         kinds = tuple(map(argument_type, inputs))
         kernel = self.kernels.get(kinds)
         if kernel is None:
+            from jitad.compile.runtime import Kernel
+
             with self.lock:
                 kernel = self.kernels.get(kinds)
                 if kernel is None:
@@ -120,7 +172,7 @@ class Entry:
 
     def run(self, inputs: Sequence[Any]) -> Any:
         """The result for dynamic leaves and captured inputs; failures are raised as NumPy raises them."""
-        from jitad.compile.runtime import StatusMiss
+        from jitad.compile.kernel_errors import StatusMiss
 
         try:
             return self.result.build(self.kernel(inputs).call(*inputs))
@@ -144,7 +196,7 @@ def build(target: Target, request: Request, arguments: Arguments) -> Entry:
         outputs, labels, result = _gradient_outputs(recording, request, arguments, name)
     tape = optimise(recording.builder.finish(outputs, labels))
     return Entry(name, request, arguments.signature, arguments.names, arguments.dynamic, arguments.structures,
-                 tuple(arguments.kwargs), tape, recording.plan, result)
+                 tuple(arguments.kwargs), tape, recording.plan, result, bool(tape.guards))
 
 
 def _value_outputs(recording: Recording) -> tuple[list[Value], list[str], Result]:
@@ -177,28 +229,9 @@ def _gradient_outputs(recording: Recording, request: Request, arguments: Argumen
     labels = [f"grad_{arguments.names[leaf]}" for leaf in places]
     packed = isinstance(request.argnums, tuple)
     if request.what == "value_and_grad":
-        return [y, *gradients], ["value", *labels], _with_value(_value_form(y), forms, groups, packed)
+        return [y, *gradients], ["value", *labels], Result(
+            (_value_form(y), *forms), ((1, None), *groups), True, nested=packed)
     return gradients, labels, Result(tuple(forms), tuple(groups), packed)
-
-
-def _with_value(value: tuple[str, str], forms: list[tuple[str, str]], groups: list[tuple[int, TreeDef | None]],
-                packed: bool) -> Result:
-    """``(value, gradient)``, where the gradient of several arguments is a tuple of its own."""
-    if not packed:
-        return Result((value, *forms), ((1, None), *groups), True)
-    return NestedResult((value, *forms), ((1, None), *groups), True)
-
-
-class NestedResult(Result):
-    """``(value, (gradient, ...))``."""
-
-    @property
-    def plain(self) -> bool:
-        return False
-
-    def build(self, outputs: Any) -> Any:
-        value, *gradients = super().build(outputs)
-        return value, tuple(gradients)
 
 
 def _gradient_form(leaf: Any) -> tuple[str, str]:

@@ -247,8 +247,8 @@ class Builder:
         """The error for a placeholder of a loop's body that has got out."""
         reader = next((n.where for n in self.nodes if number in n.inputs), None)
         return LeakedTracerError(
-            f"a value that is known only inside of the body of a scan or loop (computed at {reader}) was used outside: it "
-            "was kept in a list, an array or a variable of the enclosing code; return it from the body instead")
+            f"a value that is known only inside of the body of a scan or loop (computed at {reader}) was used outside: "
+            "it was kept in a list, an array or a variable of the enclosing code; return it from the body instead")
 
     def finish(self, outputs: Iterable[Value], labels: Iterable[str] = ()) -> Tape:
         """The tape of what `outputs` need (inputs stay), checked."""

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-from jitad import cache
+from jitad import cache, stored
 from jitad.cache.identity import Target, code_key, unwrap
 from jitad.cache.signature import Signature
 from jitad.display import Text
-from jitad.entry import Entry, build, differentiated, write_out
+from jitad.entry import Entry, TapeNeeded, build, differentiated, write_out
 from jitad.errors import ArgumentTypeError, CaptureError, MutationError, TapeMismatchError, TapeMismatchWarning
 from jitad.request import Arguments, Request, Settings, bind, differences, take_apart
 from jitad.trace.where import is_library_file, user_line
@@ -34,7 +34,7 @@ class Transformed:
     __qualname__: str
 
     def __init__(self, function: Callable[..., Any], request: Request, settings: Settings = Settings()):
-        from jitad.compile.runtime import Miss
+        from jitad.compile.kernel_errors import Miss
 
         _name_after(self, function)
         inner = _transformed_in(function)
@@ -97,11 +97,11 @@ class Transformed:
         from jitad.compiled import CompiledTape
 
         arguments = self._arguments(args, kwargs)
-        return CompiledTape(self, self._entry(arguments), arguments)
+        return CompiledTape(self, self._complete(arguments), arguments)
 
     def tape(self, /, *args: Any, **kwargs: Any) -> Text:
         """The optimised tape for arguments like these, as text."""
-        return Text(self._entry(self._arguments(args, kwargs)).tape.format())
+        return Text(self._complete(self._arguments(args, kwargs)).tape.format())
 
     def source(self, /, *args: Any, **kwargs: Any) -> Text:
         """The generated code for arguments like these, as Python source."""
@@ -148,8 +148,18 @@ class Transformed:
             entry = self._entry(arguments)
             captured = entry.captured(self._target)
         inputs = [*arguments.inputs, *captured]
-        self._remember(entry, arguments, inputs)
-        return entry.run(inputs)
+        try:
+            self._remember(entry, arguments, inputs)
+            return entry.run(inputs)
+        except TapeNeeded:
+            entry.complete(self._target, arguments)
+            return entry.run(inputs)
+
+    def _complete(self, arguments: Arguments) -> Entry:
+        """The entry for these arguments, with its tape."""
+        entry = self._entry(arguments)
+        entry.complete(self._target, arguments)
+        return entry
 
     def _entry(self, arguments: Arguments) -> Entry:
         owner = owner_of(self)
@@ -159,7 +169,8 @@ class Transformed:
             reasons = self._reasons(owner, arguments)
             if reasons:
                 _report(self.__name__, reasons, self._settings.on_mismatch or cache.configuration().on_mismatch)
-            entry = build(self._target, self._request, arguments)
+            entry = stored.load(self._target, self._request, arguments) or build(
+                self._target, self._request, arguments)
             cache.store.note_miss(owner, reasons)
             return entry
         return cache.store.get_or_build(owner, key, make, accept=lambda entry: self._serves(entry, arguments))
@@ -191,8 +202,13 @@ class Transformed:
         from jitad.warm import warm_function
 
         known = _Remembered(self, arguments.signature, entry)
-        counters = cache.store.attach(owner_of(self), known)
-        known.warm = warm_function(entry, entry.kernel(inputs), self._target, counters, arguments.leaves,
+        kernel = entry.kernel(inputs)
+        if not kernel.saved:
+            kernel.saved = True
+            cache.store.touch_size(entry)
+            stored.save(entry, self._target, arguments, kernel)
+        counters = cache.store.attach(owner_of(self), known, entry)
+        known.warm = warm_function(entry, kernel, self._target, counters, arguments.leaves,
                                    self._keyword_names(len(arguments.args)))
         if known.warm is not None:
             self._publish(known)
@@ -202,8 +218,8 @@ class Transformed:
         def action() -> None:
             others = [k for k in self._known if k is not known and k.warm is not None]
             self._known = (known, *others[:REMEMBERED - 1])
-            ways = [k.warm for k in self._known if k.entry.tape.guards and k.signature == known.signature]
-            self._warm = _either(ways) if known.entry.tape.guards and len(ways) > 1 else known.warm
+            ways = [k.warm for k in self._known if k.entry.guarded and k.signature == known.signature]
+            self._warm = _either(ways) if known.entry.guarded and len(ways) > 1 else known.warm
         cache.store.publish(owner_of(self), (self._request, known.signature), known.entry, known, action)
 
     def _keyword_names(self, count: int) -> list[str | None]:
@@ -346,7 +362,7 @@ def _calling(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _either(ways: list[Any]) -> Callable[..., Any]:
     """Ways through one function's branches, tried in turn: each kernel knows whether it is on its way."""
-    from jitad.compile.runtime import Miss, StatusMiss
+    from jitad.compile.kernel_errors import Miss, StatusMiss
 
     def warm(*args: Any, **kwargs: Any) -> Any:
         for way in ways:
@@ -365,10 +381,15 @@ def _report(name: str, reasons: list[str], how: str) -> None:
         raise TapeMismatchError(f"`{name}` would be compiled again (called at {user_line()}): {text}; pass what it was "
                                 'compiled for, or choose on_mismatch="warn"')
     if how == "warn":
-        level, frame = 1, sys._getframe(0)
-        while frame is not None and is_library_file(frame.f_code.co_filename):
-            level, frame = level + 1, frame.f_back       # type: ignore[assignment]
-        warnings.warn(f"`{name}` is compiled again: {text}", TapeMismatchWarning, stacklevel=level)
+        _issue(f"`{name}` is compiled again: {text}", TapeMismatchWarning)
+
+
+def _issue(message: str, category: type[Warning]) -> None:
+    """Warn at the user's line."""
+    level, frame = 1, sys._getframe(0)
+    while frame is not None and is_library_file(frame.f_code.co_filename):
+        level, frame = level + 1, frame.f_back           # type: ignore[assignment]
+    warnings.warn(message, category, stacklevel=level)
 
 
 def owner_of(f: Any) -> str:
@@ -380,3 +401,4 @@ def owner_of(f: Any) -> str:
 
 
 cache.set_resolver(owner_of)
+cache.set_warner(_issue)

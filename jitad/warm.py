@@ -19,7 +19,7 @@ import optree
 from jitad.cache.captures import PREFIX
 from jitad.cache.guards import is_atom
 from jitad.cache.identity import Target
-from jitad.compile.runtime import Miss
+from jitad.compile.kernel_errors import Miss
 from jitad.entry import Entry
 from jitad.trace.leaves import is_dynamic
 from jitad.trace.pytree import TreeDef, count_leaves, leaves_of

@@ -91,9 +91,9 @@ class Random:
     def binary(self) -> Value:
         name, x = self.some(BINARY), self.value()
         y = self.partner(x)
-        if name == "div":
+        if name in ("div", "arctan2"):          # away from zero, whose sign NumPy does not always tell
             y = TABLE["square"](y) + 0.5
-        result = TABLE[name](x, y) if self.choose(2) else TABLE[name](y, x) if name != "div" else x / y
+        result = TABLE[name](x, y) if self.choose(2) or name in ("div", "arctan2") else TABLE[name](y, x)
         return TABLE["tanh"](result) if name == "mul" and self.choose(2) else result
 
     def partner(self, x: Value) -> Value:

@@ -19,6 +19,7 @@ WITHOUT_SAMPLES = {
     "input": "not an operation",
     "const": "not an operation",
     "stop_gradient": "has no derivative on purpose; tested by hand below",
+    "gemm": "a contraction, made by the compiler for BLAS; tested with the kernels",
     "scan": "its result is a bundle; tested in test_scan.py",
     "pick": "its operand is a bundle; tested in test_scan.py",
 }

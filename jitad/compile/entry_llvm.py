@@ -6,8 +6,7 @@ owned by one place: arrays by this function until they are returned or in the tu
 """
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from typing import Any
 
@@ -15,7 +14,8 @@ from llvmlite import ir
 
 from jitad.compile.arguments import ALIGNED, C_ORDER, F_ORDER, ArgumentType
 from jitad.compile.emit_llvm import MEMORY
-from jitad.compile.entry_layout import PLACES, WORD, Holder, Layout, table
+from jitad.compile.entry_call import ENTRY
+from jitad.compile.entry_layout import PLACES, WORD, Layout
 from jitad.compile.loops import (
     DTYPE_TAGS,
     Accumulator,
@@ -31,10 +31,8 @@ from jitad.compile.loops import (
     Store,
     Update,
 )
-from jitad.compile.native import Native
 from jitad.compile.scalar import Expr
 
-ENTRY = "jitad_entry"
 WORTH_RELEASING = 5000.0       # ns of work from which the GIL is released around the sweep
 INT8, INT32, INT64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 POINTER = INT8.as_pointer()
@@ -298,25 +296,3 @@ def _expression(e: Expr, seen: set[int]) -> float:
             if e.op not in ("const", "var"):
                 stack += [a for a in e.args if isinstance(a, Expr)]
     return total
-
-
-# --- the function ---------------------------------------------------------------------------------
-class _Definition(ctypes.Structure):
-    """``PyMethodDef``"""
-
-    _fields_ = (("name", ctypes.c_char_p), ("address", ctypes.c_void_p), ("flags", ctypes.c_int),
-                ("doc", ctypes.c_char_p))
-
-
-_FASTCALL = 0x80
-_DOC = b"A compiled kernel: takes the flat inputs by position, returns the outputs."
-
-
-def python_function(native: Native) -> Callable[..., Any]:
-    """The entry in `native` as a built-in function, which keeps the code alive."""
-    holder = Holder(table())
-    definition = _Definition(b"kernel", native.address(ENTRY), _FASTCALL, _DOC)
-    holder.__dict__.update(native=native, definition=definition)
-    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
-        ("PyCFunction_NewEx", ctypes.pythonapi))
-    return make(ctypes.addressof(definition), holder, None)

@@ -6,9 +6,12 @@ import re
 import time
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from llvmlite import binding, ir
+from llvmlite import binding
+
+if TYPE_CHECKING:
+    from llvmlite import ir
 
 VECTOR_WIDTH = 512             # bits to prefer where the processor has them (LLVM alone takes 256); 0: LLVM's choice
 
@@ -34,8 +37,8 @@ class Native:
 
 
 @cache
-def _initialise() -> tuple[str, str]:
-    """The processor and its features."""
+def processor() -> tuple[str, str]:
+    """The processor of this machine and its features, as LLVM names them."""
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     return binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
@@ -43,7 +46,7 @@ def _initialise() -> tuple[str, str]:
 
 def target_machine() -> Any:
     """The machine of this process. One for each module: they are not to be shared between threads."""
-    cpu, features = _initialise()
+    cpu, features = processor()
     return binding.Target.from_default_triple().create_target_machine(cpu=cpu, features=features, opt=3, jit=True)
 
 
@@ -64,7 +67,7 @@ def compile_module(source: str | ir.Module, level: int = 3, vector_width: int = 
     start = time.perf_counter()
     machine = target_machine()
     text = str(source)
-    if vector_width and "+avx512f" in _initialise()[1]:
+    if vector_width and "+avx512f" in processor()[1]:
         text = preferring(text, vector_width)
     module = binding.parse_assembly(text)
     module.triple, module.data_layout = machine.triple, str(machine.target_data)

@@ -7,7 +7,7 @@ re-entrant, and release the GIL where the work is worth it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,10 +18,11 @@ from jitad.compile.arguments import ArgumentType, argument_type, layout_of
 from jitad.compile.emit_llvm import emit_llvm
 from jitad.compile.emit_python import emit_python
 from jitad.compile.entry_layout import Layout, UnknownLayout, layout
-from jitad.compile.entry_llvm import emit_entry, python_function
+from jitad.compile.entry_call import python_function
+from jitad.compile.entry_llvm import emit_entry
 from jitad.compile.fuse import fuse
 from jitad.compile.kernel_errors import Miss, SignatureMiss, StatusMiss
-from jitad.compile.loops import Program
+from jitad.compile.loops import Call, Loop, Program, Statement
 from jitad.compile.lower import lower
 from jitad.compile.native import Native, compile_module
 from jitad.compile.prepare import prepare
@@ -43,6 +44,7 @@ class Kernel:
     tape: Tape
     kinds: tuple[ArgumentType, ...]
     seconds: float = 0.0
+    saved: bool = False
 
     @cached_property
     def program(self) -> Program:
@@ -85,6 +87,11 @@ class Kernel:
             return None
 
     @property
+    def routines(self) -> bool:
+        """Whether the code calls LAPACK or BLAS."""
+        return _calls(self.program.body)
+
+    @property
     def exact(self) -> bool:
         """Whether `call` tells subclasses of arrays, and kinds of numbers, by itself."""
         return self._layout is not None
@@ -93,3 +100,7 @@ class Kernel:
     def _arrays(self) -> list[bool]:
         """For each output whether it is an array; the others are numbers."""
         return [self.tape.nodes[o].aval.ndim > 0 for o in self.tape.outputs]
+
+
+def _calls(body: Iterable[Statement]) -> bool:
+    return any(isinstance(s, Call) or (isinstance(s, Loop) and _calls(s.body)) for s in body)

@@ -24,9 +24,10 @@ Interface, for whoever builds scans (`jitad.control`, the re-rolling of Python l
                 element t, whichever way the walk goes
 
 On the tape this is a node ``scan(*init, *arrays, *invariants)`` with the params `body`, `length`, `carries` (how
-many), `scanned` (a tuple of ``(offset, step)``), `counter`, `reverse`, `until`, `recompute`. A node has one value, so a scan
-gives a *bundle* of dtype object, and nodes ``pick(bundle, index)`` take carry `index`, or stack ``index - carries``,
-out of it. Nothing but a pick reads a bundle. Tapes are compared by content, so that equal scans are one node.
+many), `scanned` (a tuple of ``(offset, step)``), `counter`, `reverse`, `until` and `recompute`. A node has one value, so
+a scan gives a *bundle* of dtype object, and nodes ``pick(bundle, index)`` take carry `index`, or stack
+``index - carries``, out of it. Nothing but a pick reads a bundle. Tapes are compared by content, so that equal scans
+are one node.
 
 The rules live above: derivatives in `jitad.differentiate_scan`, rewrites in `jitad.optimise_scan`, the loop in
 `jitad.compile.scan_lower`.
@@ -215,7 +216,8 @@ def _chunk(body: Tape, init: Sequence[Value], scanned: Sequence[Scanned], invari
     """A body that does `CHUNK` steps of `body`, and the arrays of chunks that it walks."""
     chunks = [(reshape(walked(a, count * CHUNK, o, s), (count, CHUNK, *a.shape[1:])), 0, 1) for a, o, s in scanned]
     inner = Builder()
-    avals = [*(v.aval for v in init), *(Aval(a.shape[1:], a.dtype) for a, _, _ in chunks), *(v.aval for v in invariants)]
+    avals = [*(v.aval for v in init), *(Aval(a.shape[1:], a.dtype) for a, _, _ in chunks)]
+    avals += [v.aval for v in invariants]
     values = [inner.input(Aval(a.shape, a.dtype), name) for a, name in zip(avals, body.names, strict=True)]
     fixed = len(init) + len(chunks)
     finals, stacks = loop(inner, body, values[:len(init)], [(v, 0, 1) for v in values[len(init):fixed]], values[fixed:],

@@ -1,0 +1,25 @@
+"""A kernel from an object file."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from jitad.compile.arguments import ArgumentType
+from jitad.compile.entry_call import python_function
+from jitad.compile.native import load_code
+
+
+class StoredKernel:
+    """What `runtime.Kernel` is to a call, without a tape. `exact` as there."""
+
+    exact = saved = True
+    seconds = 0.0
+
+    def __init__(self, code: bytes, kinds: tuple[ArgumentType, ...], routines: bool):
+        if routines:
+            from jitad.compile.routines import register_symbols
+
+            register_symbols()
+        self.kinds, self.routines = kinds, routines
+        self.native = load_code(code)
+        self.call: Callable[..., Any] = python_function(self.native)

@@ -1,0 +1,113 @@
+"""Entries on disk: machine code and what it takes to call it, without tape, recording or LLVM's optimiser.
+
+A payload is a header (what the results are made of, the kinds of arguments) and an
+object file. The tape is not stored: the few things that need one record it again.
+"""
+from __future__ import annotations
+
+import os
+from functools import cache as once
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jitad import cache
+from jitad.cache.captures import Plan
+from jitad.cache.fingerprint import Unstorable, dumps, fingerprint, loads, python_tag, register
+from jitad.cache.identity import Target, code_key
+from jitad.compile.arguments import argument_type
+from jitad.compile.entry_layout import UnknownLayout, layout
+from jitad.compile.native import processor
+from jitad.compile.stored_kernel import StoredKernel
+from jitad.request import Arguments, Request
+from jitad.trace.pytree import TreeDef
+
+if TYPE_CHECKING:
+    from jitad.entry import Entry
+
+register(TreeDef, "tree", lambda tree: (tree.spec, tree.inner), TreeDef)
+
+
+@once
+def _build() -> tuple[str, ...]:
+    """What compiled code depends on besides the function: versions, our own files, the processor."""
+    import llvmlite
+    import numpy
+    import optree
+    import scipy
+
+    from jitad import __version__
+
+    newest, total = 0, 0
+    for folder in (Path(__file__).parent, *map(Path, cache.__path__)):
+        for path, _, files in os.walk(folder):
+            for file in files:
+                if file.endswith(".py"):
+                    state = os.stat(os.path.join(path, file))
+                    newest, total = max(newest, state.st_mtime_ns), total + state.st_size
+    return (__version__, str(newest), str(total), numpy.__version__, scipy.__version__, llvmlite.__version__,
+            optree.__version__, python_tag(), str(layout()), *processor())
+
+
+def first_key(target: Target, request: Request, arguments: Arguments) -> str | None:
+    """The key under which the plans of a call lie, or None if the call means nothing in another process."""
+    try:
+        return fingerprint((code_key(target.function), request.what, request.argnums, arguments.signature, *_build()))
+    except (Unstorable, UnknownLayout):
+        return None
+
+
+def save(entry: Entry, target: Target, arguments: Arguments, kernel: Any) -> None:
+    """Store what `kernel` is made of, if it can be of use to another process."""
+    disk = cache.persistent_store()
+    key = first_key(target, entry.request, arguments) if disk is not None and kernel.exact else None
+    if disk is None or key is None:
+        return
+    result = entry.result
+    header = (tuple(map(tuple, kernel.kinds)), result.forms, result.groups, result.packed, result.nested,
+              entry.guarded, kernel.routines)
+    try:
+        text = dumps(header)
+    except Unstorable:
+        return
+    variant = f"{tuple(map(tuple, kernel.kinds))} {entry.way}"
+    disk.store(key, entry.plan, len(text).to_bytes(8, "little") + text + kernel.native.code,
+               {"function": entry.name, "versions": _build()[0]}, variant=variant)
+
+
+def load(target: Target, request: Request, arguments: Arguments) -> Entry | None:
+    """An entry from the disk that serves this call, with its kernel; None if there is none."""
+    from jitad.entry import Entry, Result
+
+    disk = cache.persistent_store()
+    key = first_key(target, request, arguments) if disk is not None else None
+    if disk is None or key is None:
+        return None
+    for plan, payload in disk.matches(key, target):
+        try:
+            size = int.from_bytes(payload[:8], "little")
+            kinds, forms, groups, packed, nested, guarded, routines = loads(payload[8:8 + size])
+        except (Unstorable, ValueError, LookupError, TypeError):
+            continue
+        inputs = [*arguments.inputs, *_captured(plan, target)]
+        if tuple(tuple(argument_type(x)) for x in inputs) != kinds:
+            continue
+        entry = Entry(target.function.__qualname__, request, arguments.signature, arguments.names, arguments.dynamic,
+                      arguments.structures, tuple(arguments.kwargs), None, plan,
+                      Result(forms, groups, packed, nested), guarded=guarded)
+        if _add_kernel(entry, payload[8 + size:], routines, inputs) and entry.missed(inputs) is None:
+            return entry
+    return None
+
+
+def _captured(plan: Plan, target: Target) -> tuple[Any, ...]:
+    return plan.values(target) or ()
+
+
+def _add_kernel(entry: Entry, code: bytes, routines: bool, inputs: list[Any]) -> bool:
+    """Link the object file; what does not link is as good as absent."""
+    kinds = tuple(map(argument_type, inputs))
+    try:
+        entry.kernels[kinds] = StoredKernel(code, kinds, routines)
+    except (RuntimeError, KeyError, OSError):
+        return False
+    return True
