@@ -1,7 +1,7 @@
 """Benchmarks of jitad against hand-written numba and JAX.
 
-Importing this package first pins every linear algebra library and XLA to one thread, and turns the disk cache off; it must therefore come before
-NumPy (``python -m benchmarks.compare`` and ``pytest benchmarks`` both see to that).
+Importing this package first pins every linear algebra library and XLA to one thread, and turns the disk cache off; it
+must therefore come before NumPy (``python -m benchmarks.compare`` and ``pytest benchmarks`` both see to that).
 """
 
 import os

@@ -110,7 +110,7 @@ def _part_roots(number: int, node: Node, tape: Tape) -> Iterable[Root]:
 
 def _assignment_roots(number: int, node: Node, tape: Tape) -> list[Root]:
     """The old elements, then what is stored over them."""
-    base, *values = node.inputs
+    base, *values = node.inputs[:2] if node.prim.kind == "put" else node.inputs
     first = Root(number, "store", node.aval.shape, partial(_element, base), lambda pull, at: at, kind="update")
     targets = [lambda pull, at: pull.gathered(node, at, 2)] if node.prim.kind == "put" else [
         partial(_through, index) for index in node.params["indices"]]

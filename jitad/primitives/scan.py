@@ -24,7 +24,7 @@ Interface, for whoever builds scans (`jitad.control`, the re-rolling of Python l
                 element t, whichever way the walk goes
 
 On the tape this is a node ``scan(*init, *arrays, *invariants)`` with the params `body`, `length`, `carries` (how
-many), `scanned` (a tuple of ``(offset, step)``), `counter`, `reverse`, `until` and `recompute`. A node has one value, so
+many), `scanned` (a tuple of ``(offset, step)``), `counter`, `reverse`, `until`, `recompute`. A node has one value, so
 a scan gives a *bundle* of dtype object, and nodes ``pick(bundle, index)`` take carry `index`, or stack
 ``index - carries``, out of it. Nothing but a pick reads a bundle. Tapes are compared by content, so that equal scans
 are one node.
