@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from jitad.primitives.index import reshape
-from jitad.primitives.reduce import parse
+from jitad.primitives.reduce import contract, parse, reduce_sum
 from jitad.primitives.view import broadcast_to, view
 from jitad.tape import Builder, Node, Value
 
@@ -26,6 +26,14 @@ class Batch:
         """The value of a node at all positions."""
         value, batched = self.get(number)
         return value if batched else broadcast_to(value, (self.length, *value.shape))
+
+    def total(self, number: int) -> Value:
+        """The sum over all positions; of outer products it is a contraction."""
+        outer = outer_product(self.nodes, number)
+        if outer is None:
+            return reduce_sum(self.rows(number), (0,))
+        (a, left), (b, right), out = outer
+        return contract(self.rows(a), self.rows(b), f"t{left},t{right}->{out}")
 
     def get(self, number: int) -> Batched:
         """The value, with a dimension for the position only if it depends on it."""
@@ -98,6 +106,29 @@ def batchable(node: Node, batched: Sequence[bool]) -> bool:
     if node.prim.kind == "gather":
         return not batched[0]
     return node.prim.kind in KINDS
+
+
+def outer_product(nodes: Sequence[Node], number: int) -> tuple[tuple[int, str], tuple[int, str], str] | None:
+    """For a product of two arrays of fewer dimensions: the arrays with letters for their dimensions, and the
+    product's letters."""
+    node = nodes[number]
+    letters = "abcdefgh"[:node.aval.ndim]
+    if node.prim.name != "mul" or node.aval.dtype.kind != "f" or node.aval.ndim > len(letters):
+        return None
+    sides = []
+    for i in node.inputs:
+        side = nodes[i]
+        if side.prim.kind != "view":
+            return None
+        index, source = side.params["index"], nodes[side.inputs[0]].aval.shape
+        if any(offset or len(terms) != 1 or terms[0][1] != 1 for offset, terms in index):
+            return None
+        dims = [terms[0][0] for _, terms in index]
+        if len(set(dims)) < len(dims) or tuple(node.aval.shape[d] for d in dims) != source or (
+                len(dims) == node.aval.ndim):
+            return None
+        sides.append((side.inputs[0], "".join(letters[d] for d in dims)))
+    return (sides[0], sides[1], letters) if set(sides[0][1]) | set(sides[1][1]) == set(letters) else None
 
 
 def positions(builder: Builder, length: int) -> Value:

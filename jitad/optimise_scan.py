@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from jitad.batch import Batch, Batched, batchable, positions
-from jitad.primitives.reduce import reduce_sum
+from jitad.batch import Batch, Batched, batchable, outer_product, positions
 from jitad.primitives.scan import Form, bundle_of, picked, transplant, walked
 from jitad.primitives.view import broadcast_to, expand_dims, slice_dims
 from jitad.tape import Builder, Node, Tape, Value
@@ -189,6 +188,7 @@ class _Loop:
             return False
         gain = sum(nodes[n].prim.cost * nodes[n].aval.size for n in leaving
                    if nodes[n].prim.kind == "elementwise" and nodes[n].prim.cost >= HEAVY)
+        gain += STACK * sum(self.form.input(i).size for i, terms in group.items() if terms and self._outer_sum(i, terms))
         stacked = self.frontier | {self.body.outputs[s] for s in self.stacks - set(self.after)}
         kept = self.frontier | edge | {self.body.outputs[s] for s in self.stacks - {*group, *self.after}}
         price = STACK * (sum(nodes[n].aval.size for n in kept) - sum(nodes[n].aval.size for n in stacked))
@@ -198,6 +198,10 @@ class _Loop:
             self.after |= group
             self.frontier |= edge
         return worth
+
+    def _outer_sum(self, i: int, terms: list[tuple[int, int]]) -> bool:
+        """Whether a carry is a sum of outer products, too large for registers: after the loop it is a contraction."""
+        return self.form.input(i).size > SMALL and all(outer_product(self.body.nodes, n) for _, n in terms)
 
     def _sum(self, i: int) -> list[tuple[int, int]] | None:
         """For a carry that is only added to: (sign, node) of what is added in a step."""
@@ -312,7 +316,7 @@ class _Loop:
                 continue
             total = self.operands[i]
             for sign, n in reversed(terms):
-                part = reduce_sum(batch.rows(n), (0,))
+                part = batch.total(n)
                 total = total + part if sign > 0 else total - part
             self.results[i] = total
 

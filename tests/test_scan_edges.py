@@ -301,8 +301,7 @@ def test_values_that_leave_the_body_by_the_back_door():
             jitad.jit(function)(Y)
 
 
-@pytest.mark.parametrize("n", [20, 32, 70, 1100])
-@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(("n", "reverse"), [(32, False), (70, True), (1100, False)])
 def test_checkpoints(n, reverse):
     x = np.sin(np.arange(n * 2.0)).reshape(n, 2)
 

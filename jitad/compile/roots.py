@@ -112,8 +112,9 @@ def _assignment_roots(number: int, node: Node, tape: Tape) -> list[Root]:
     """The old elements, then what is stored over them."""
     base, *values = node.inputs[:2] if node.prim.kind == "put" else node.inputs
     first = Root(number, "store", node.aval.shape, partial(_element, base), lambda pull, at: at, kind="update")
-    targets = [lambda pull, at: pull.gathered(node, at, 2)] if node.prim.kind == "put" else [
-        partial(_through, index) for index in node.params["indices"]]
+    targets: list[Any] = [partial(_through, index) for index in node.params.get("indices", ())]
+    if node.prim.kind == "put":
+        values, targets = values[:1], [lambda pull, at: pull.gathered(node, at, 2)]
     return [first, *(Root(number, "store", tape.nodes[v].aval.shape, partial(_element, v), target, kind="update",
                           after=[first]) for v, target in zip(values, targets, strict=True))]
 

@@ -23,8 +23,6 @@ from jitad.primitives.scan import Form
 if TYPE_CHECKING:
     from jitad.compile.lower import _Lowering
 
-BIG = 64          # elements from which an invariant is read where it is used rather than once before the loop
-
 
 def lower_scan(lowering: _Lowering, group: Group) -> None:
     """Append the loops of the scans of `group` to the lowering's statements."""

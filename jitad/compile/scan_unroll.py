@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from jitad.compile.scan_lower import _ScanLoop
 
 SMALL = 64              # elements of an array that is written out
-TOTAL = 6000            # scalar operations of a body that is written out
+SINGLE = 600            # scalar operations of one node that is written out
+TOTAL = 6000            # and of a body
 LEAVES = frozenset({"const", "var"})
 COMBINE: dict[str, Callable[[Expr, Expr], Expr]] = {
     "reduce_sum": lambda a, b: call("or", a, b) if a.dtype == "b1" else a + b, "reduce_max": maximum,
@@ -46,8 +47,9 @@ def unrollable(form: Form) -> bool:
             return False
         carried = number in form.body.inputs[:form.carries]
         if node.prim.kind not in INSIDE or carried:
-            work += _work(nodes, node)
-            if node.aval.size > SMALL or work > TOTAL:
+            own = _work(nodes, node)
+            work += own
+            if node.aval.size > SMALL or own > SINGLE or work > TOTAL:
                 return False
     return True
 
@@ -132,7 +134,7 @@ class Unrolled:
         if place == len(self.body.inputs) - 1 and self.form.counter:
             return self._once((number, at), as_expr(self.loop.position), False)
         return self._once((number, at), self.loop.operand(place, at),
-                          place >= self.form.fixed and all(isinstance(i, Affine) for i in at))
+                          place >= self.form.fixed and node.aval.size <= SMALL)
 
     def _once(self, key: tuple[int, Indices], value: Expr, before: bool) -> Expr:
         """What comes from outside is loaded once: in each step, or before the loop."""

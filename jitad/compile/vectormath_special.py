@@ -216,7 +216,7 @@ def lgamma(x: Expr) -> Expr:
 def digamma(x: Expr) -> Expr:
     """Recurrence to [1, 2.5] below 8, the asymptotic series above, reflection below 0: 3.2 ulp.
 
-    On [1, 2.5] the root is divided out, so the error is relative there; below 0 it is within 8 * 2**-52 of
+    On [1, 2.5] the root is divided out, so the error is relative there; below 0 it is within 16 * 2**-52 of
     the larger of 1 and the value. The terms 1 / (a - i) are summed as one fraction.
     """
     a, negative = abs(x), x < 0.0
