@@ -94,6 +94,7 @@ def configure(
     per_function: int | Keep | None = KEEP,
     on_mismatch: str | Keep = KEEP,
     disk: bool | Keep = KEEP,
+    ways: int | Keep = KEEP,
 ) -> None:
     """Set options of the cache; those not given stay as they are.
 
@@ -105,6 +106,8 @@ def configure(
     - `on_mismatch`: whether a known function that meets another shape or captured value compiles with a warning
       ("warn"), without ("silent"), or not at all ("error")
     - `disk`: whether compiled code is read from and written to disk
+    - `ways`: how many ways through the branches of a function are compiled for one signature; what takes yet
+      another one runs uncompiled
 
     Raises `TypeError` or `ValueError` for a value that makes no sense, and then changes nothing.
 
@@ -115,7 +118,7 @@ def configure(
     global _configuration
     options = {"maxsize": maxsize, "maxbytes": maxbytes, "policy": policy, "ttl": ttl, "per_function": per_function}
     with store._lock:
-        new = configuration().changed(**options, on_mismatch=on_mismatch, disk=disk)
+        new = configuration().changed(**options, on_mismatch=on_mismatch, disk=disk, ways=ways)
         if new.limits != store.limits:
             store.limit(new.limits)
         _configuration = new

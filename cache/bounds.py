@@ -12,7 +12,7 @@ from cachetools import Cache, LRUCache, TTLCache
 
 from .records import Slot
 
-__all__ = ["POLICIES", "Limits", "Order"]
+__all__ = ["POLICIES", "Limits", "Order", "count"]
 
 POLICIES = ("lru", "lfu", "ttl")
 
@@ -39,11 +39,11 @@ class Limits(NamedTuple):
         Traceback (most recent call last):
         ValueError: maxsize must be at least 1, not 0
         """
-        _count("maxsize", self.maxsize, "an integer number of entries")
+        count("maxsize", self.maxsize, "an integer number of entries")
         if self.maxbytes is not None:
-            _count("maxbytes", self.maxbytes, "an integer number of bytes, or None for no bound")
+            count("maxbytes", self.maxbytes, "an integer number of bytes, or None for no bound")
         if self.per_function is not None:
-            _count("per_function", self.per_function, "an integer number of entries, or None for no bound")
+            count("per_function", self.per_function, "an integer number of entries, or None for no bound")
         if self.policy not in POLICIES:
             raise ValueError(f"policy must be one of {', '.join(map(repr, POLICIES))}, not {self.policy!r}")
         if self.policy == "ttl":
@@ -53,7 +53,8 @@ class Limits(NamedTuple):
         return self
 
 
-def _count(name: str, value: object, what: str) -> None:
+def count(name: str, value: object, what: str) -> None:
+    """Raise `TypeError` or `ValueError` unless the option `name` is an integer of at least 1."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{name} must be {what}, not {value!r}")
     if value < 1:

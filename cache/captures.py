@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from .getters import PREFIX, Writer, compiled
 from .guards import freeze, show
-from .identity import Target, code_key
+from .identity import Same, Target, code_key
 from .paths import FUNCTION_STEPS, Path, Step, take
 from .signature import Leaf, describe, leaf_difference
 
@@ -21,10 +21,11 @@ __all__ = ["Fetch", "Path", "Plan", "Read", "Source", "Step"]
 
 Fetch = Callable[[], "tuple[Any, ...] | None"]
 _MISSING = object()
+_KNOWN: dict[str, Callable[[Any], Hashable]] = {"input": describe, "guard": freeze, "same": Same}
 
 
 class Read(NamedTuple):
-    """One captured value: `kind` is "input" (`known` is its `Leaf`) or "guard" (`known` is its snapshot)."""
+    """One captured value: `kind` is "input" (`known` is its `Leaf`), "guard" (its snapshot) or "same" (its `Same`)."""
 
     path: Path
     kind: str
@@ -72,6 +73,10 @@ class Plan:
     def add(self, path: Path, kind: str, value: object) -> int:
         """Note that `value` was read at `path`; return the place of an input among the inputs, -1 for a guard.
 
+        A "guard" compares by value, "same" by identity: it holds as long as the very same object is found there,
+        whatever becomes of its content. Such a plan means nothing to another process. An object that cannot be
+        referenced weakly (a list, say) lives as long as the plan.
+
         A path that goes on from a function other than the top one (its globals, cells, ...) needs a guard on
         that function first. Adding the same read again changes nothing.
 
@@ -81,11 +86,10 @@ class Plan:
         for i, step in enumerate(path[1:], 1):
             if step.kind in FUNCTION_STEPS and (Path(path[:i]), "guard") not in self.reads:
                 raise ValueError(f"no guard yet on the function in between: {Path(path[:i])}")
-        if kind not in ("input", "guard"):
+        if kind not in _KNOWN:
             raise ValueError(f"a read is an input or a guard, not {kind!r}")
         if (path, kind) not in self.reads:
-            known: Hashable = describe(value) if kind == "input" else freeze(value)
-            self.reads[path, kind] = Read(path, kind, known)
+            self.reads[path, kind] = Read(path, kind, _KNOWN[kind](value))
             if kind == "input":
                 self._inputs.append(path)
         return self._inputs.index(path) if kind == "input" else -1
@@ -98,7 +102,7 @@ class Plan:
     @property
     def guards(self) -> tuple[Path, ...]:
         """The paths of the guards."""
-        return tuple(read.path for read in self.reads.values() if read.kind == "guard")
+        return tuple(read.path for read in self.reads.values() if read.kind != "input")
 
     # --- on disk -------------------------------------------------------------------------------------------------
 
@@ -107,8 +111,11 @@ class Plan:
 
         Raises `Unstorable` when a guard means nothing there (an instance or local class, say).
         """
-        from .encoding import encode
+        from .encoding import Unstorable, encode
 
+        for read in self.reads.values():
+            if read.kind == "same":
+                raise Unstorable(read.known)
         reads = [[encode(read.path), read.kind, encode(read.known)] for read in self.reads.values()]
         return {"code": self.code, "reads": reads}
 
@@ -214,6 +221,8 @@ class Plan:
             name = writer.read(read.path)
             if read.kind == "guard":
                 writer.guard(read.path, name, read.known)
+            elif read.kind == "same":
+                writer.same(name, read.known)
         inputs = tuple(writer.names[path] for path in self._inputs)
         return Source(tuple(writer.lines), inputs, writer.bound, namespace)
 
@@ -230,7 +239,7 @@ def _walk(path: Path, found: dict[Path, Any]) -> Any:
 
 def _same(read: Read, value: object) -> bool:
     try:
-        return (describe(value) if read.kind == "input" else freeze(value)) == read.known
+        return bool(_KNOWN[read.kind](value) == read.known)
     except TypeError:  # has become something without a snapshot
         return False
 
@@ -243,6 +252,6 @@ def _change(read: Read, value: object) -> str:
     try:
         now = show(freeze(value))
     except TypeError:
-        now = f"a {type(value).__qualname__}"
+        now = repr(Same(value)) if read.kind == "same" else f"a {type(value).__qualname__}"
     before = show(read.known)
     return f"{read.path}: {before} -> {now}" if before != now else f"{read.path}: replaced by another {before}"

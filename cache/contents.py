@@ -16,7 +16,8 @@ ORPHANS = 32  # entries kept, at most, whose code is gone: the same source may b
 
 
 class ShapeChurnWarning(UserWarning):
-    """One function has been compiled for more signatures than the cache keeps for a function."""
+    """One function needs more compiled tapes than the cache keeps for it: many signatures, or many ways through its
+    branches."""
 
 
 class Contents:
@@ -25,7 +26,8 @@ class Contents:
     `size_of(entry)` gives the bytes and `seconds_of(entry)` further seconds that an entry has cost; both may
     grow, run under the lock and must take none. `gone(owners)` returns those owners whose code is not alive any
     more: their entries go first, and only a few of them are kept. `warn(owner, message)` is called without the
-    lock when an owner first exceeds its own limit.
+    lock when an owner first exceeds its own limit. An entry whose attribute `loaded` is true was not compiled here,
+    and does not count as a compile.
     """
 
     def __init__(self, limits: Limits, clock: Callable[[], float]) -> None:
@@ -75,15 +77,25 @@ class Contents:
 
     # --- misses and contents -------------------------------------------------------------------------------------
 
-    def note_miss(self, owner: Hashable, reasons: Iterable[str]) -> None:
+    def note_miss(self, owner: Hashable, reasons: Iterable[str], building: bool = True) -> None:
         """Remember in words why a call of `owner` found no entry; the last few are kept.
 
-        Noted inside `build`, the miss also tells what became of the entry that is built.
+        Noted inside `build`, the miss also tells what became of the entry that is built. With `building=False`
+        nothing is going to be stored for it, and it is counted here.
         """
         with self._lock:
             record = self._record(owner)
             record.miss_count += 1
-            record.misses.append(MissNote(record.miss_count, tuple(reasons)))
+            note = MissNote(record.miss_count, tuple(reasons))
+            record.misses.append(note)
+            if not building:
+                note.thread = None
+                record.counters.misses += 1
+
+    def note_compile(self, owner: Hashable) -> None:
+        """Count that an entry which was loaded has been compiled after all."""
+        with self._lock:
+            self._record(owner).counters.compiles += 1
 
     def misses(self, owner: Hashable) -> tuple[Miss, ...]:
         """Return the last recorded misses of `owner`, oldest first."""
@@ -210,7 +222,7 @@ class Contents:
     def _insert(self, owner: Hashable, key: Hashable, entry: Any, seconds: float) -> str | None:
         """Store an entry; return the words of a warning if its owner now has too many for the first time."""
         record = self._record(owner)
-        record.counters.compiles += 1
+        record.counters.compiles += not getattr(entry, "loaded", False)
         slot = Slot(record, key, entry, seconds)
         self._refresh()
         self._measure(slot)

@@ -128,6 +128,10 @@ class Writer:
         else:
             self.unless(f"{name} is not {self.bind(value)} and {self.bind(freeze)}({name}) != {self.bind(known)}")
 
+    def same(self, name: str, known: Any) -> None:
+        """Write the check that the very same living object is found. The getter does not keep it alive."""
+        self.unless(f"{name} is not {self.bind(known.get)}() or {name} is None")
+
     def keys(self, name: str, value: tuple[Any, ...], known: Hashable, functions: bool) -> None:
         """The keys come as a new tuple each time, so that its items are compared. A function has to be the same one,
         since another of the same code is another key."""

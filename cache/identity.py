@@ -74,7 +74,8 @@ class Target:
     """A callable taken apart: calling it is `function(self, *args, ..., **keywords)`, `self` only if not None.
 
     `keywords` maps a name to the dict that holds its value, since the keywords of a partial can be changed in
-    place. `callable_type` is the class whose `__call__` was used, for callable objects.
+    place. `callable_type` is the class whose `__call__` was used, for callable objects. `static` are the captured
+    names (`model`, `self.model`) whose objects are used as they are, and guarded by identity.
     """
 
     function: FunctionType
@@ -82,6 +83,7 @@ class Target:
     args: tuple[object, ...] = ()
     keywords: Mapping[str, dict[str, object]] = field(default_factory=dict)
     callable_type: type | None = None
+    static: tuple[str, ...] = ()
 
     @property
     def bound(self) -> tuple[object, ...]:

@@ -6,7 +6,7 @@ import enum
 import os
 from typing import NamedTuple
 
-from .bounds import Limits
+from .bounds import Limits, count
 
 __all__ = ["KEEP", "Configuration", "Keep", "initial"]
 
@@ -32,6 +32,7 @@ class Configuration(NamedTuple):
     per_function: int | None
     on_mismatch: str
     disk: bool
+    ways: int = 32
 
     @property
     def limits(self) -> Limits:
@@ -52,6 +53,7 @@ class Configuration(NamedTuple):
             raise ValueError(f"on_mismatch must be one of {', '.join(map(repr, ON_MISMATCH))}, not {new.on_mismatch!r}")
         if not isinstance(new.disk, bool):
             raise TypeError(f"disk must be True or False, not {new.disk!r}")
+        count("ways", new.ways, "an integer number of ways")
         return new
 
 

@@ -14,7 +14,7 @@ __all__ = ["grad", "jit", "jit_grad", "value_and_grad"]
 
 
 def jit_grad(f: Callable[..., Any] | None = None, argnums: int | Sequence[int] = 0, *,
-             on_mismatch: str | None = None) -> Any:
+             on_mismatch: str | None = None, static: Sequence[str] = ()) -> Any:
     """The compiled gradient of a scalar function; a decorator with or without arguments.
 
     Parameters
@@ -28,6 +28,11 @@ def jit_grad(f: Callable[..., Any] | None = None, argnums: int | Sequence[int] =
         What to do when a known function meets another shape, dtype, captured value or branch:
         ``"warn"`` (compile, with a `TapeMismatchWarning`), ``"error"`` (raise `TapeMismatchError`)
         or ``"silent"`` (compile); by default what `jitad.cache.configure` says, which is warn.
+    static
+        Names of captured objects, as the code writes them (``("model", "self.table")``), that jitad cannot
+        watch, and that you declare not to change: they are used as they are. Only another object under the
+        name is noticed, not a change within one. Arrays and floats that jitad can watch are watched all the
+        same. Code that depends on such objects is not kept on the disk.
 
     Returns
     -------
@@ -56,37 +61,42 @@ def jit_grad(f: Callable[..., Any] | None = None, argnums: int | Sequence[int] =
     >>> logp(np.zeros(2), np.array([1.0, 2.0]))
     array([1., 2.])
     """
-    return _transform(f, "grad", argnums, on_mismatch)
+    return _transform(f, "grad", argnums, on_mismatch, static)
 
 
 grad = jit_grad
 
 
 def value_and_grad(f: Callable[..., Any] | None = None, argnums: int | Sequence[int] = 0, *,
-                   on_mismatch: str | None = None) -> Any:
+                   on_mismatch: str | None = None, static: Sequence[str] = ()) -> Any:
     """The compiled value and gradient from one sweep: ``(float, gradient)``. As `jit_grad` otherwise.
 
     >>> import numpy as np
     >>> value_and_grad(lambda x: np.sum(x * x))(np.array([1.0, 3.0]))
     (10.0, array([2., 6.]))
     """
-    return _transform(f, "value_and_grad", argnums, on_mismatch)
+    return _transform(f, "value_and_grad", argnums, on_mismatch, static)
 
 
-def jit(f: Callable[..., Any] | None = None, *, on_mismatch: str | None = None) -> Any:
-    """The compiled function itself, which may return arrays and trees of arrays.
+def jit(f: Callable[..., Any] | None = None, *, on_mismatch: str | None = None, static: Sequence[str] = ()) -> Any:
+    """The compiled function itself, which may return arrays and trees of arrays. Options as for `jit_grad`.
 
     >>> import numpy as np
     >>> jit(lambda x: np.exp(x) - 1)(np.zeros(2))
     array([0., 0.])
     """
-    return _transform(f, "value", 0, on_mismatch)
+    return _transform(f, "value", 0, on_mismatch, static)
 
 
-def _transform(f: Callable[..., Any] | None, what: str, argnums: int | Sequence[int], on_mismatch: str | None) -> Any:
+def _transform(f: Callable[..., Any] | None, what: str, argnums: int | Sequence[int], on_mismatch: str | None,
+               static: Sequence[str]) -> Any:
     if on_mismatch not in (None, "warn", "error", "silent"):
-        raise ArgumentTypeError(f'on_mismatch must be "warn", "error" or "silent", not {on_mismatch!r} (at {user_line()})')
-    request, settings = Request(what, _checked(argnums)), Settings(on_mismatch)
+        raise ArgumentTypeError(
+            f'on_mismatch must be "warn", "error" or "silent", not {on_mismatch!r} (at {user_line()})')
+    if not isinstance(static, (tuple, list)) or not all(isinstance(name, str) for name in static):
+        raise ArgumentTypeError(f'static must be a tuple of names, ("model", "self.table"), not {static!r} '
+                                f"(at {user_line()})")
+    request, settings = Request(what, _checked(argnums)), Settings(on_mismatch, tuple(static))
     if f is None:
         return lambda function: Transformed(_plain(function), request, settings)
     return Transformed(_plain(f), request, settings)

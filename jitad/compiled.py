@@ -21,7 +21,11 @@ class CompiledTape:
     """The tape and machine code for one signature. Made by ``g.compile(*args)``.
 
     A call with other shapes, dtypes or captured values warns with `TapeMismatchWarning`, compiles,
-    and keeps the new tape beside the old one in the cache.
+    and keeps the new tape beside the old one in the cache. For another function of the same signature there is only
+    `compile` again: a `CompiledTape` is bound to its own.
+
+    It pickles as the function together with the arguments that it was made for, since which way the code takes may
+    depend on their values; where it is read, it is compiled again, or found on the disk.
 
     >>> import numpy as np, jitad
     >>> compiled = jitad.jit_grad(lambda x: np.sum(x * x)).compile(np.zeros(2))
@@ -79,7 +83,8 @@ class CompiledTape:
         inputs = self._inputs_like(args, kwargs)
         status, outputs = run(self.source_file, self._kernel.program, self.tape, inputs)
         if status:
-            raise SignatureError(f"the generated code stopped with status {status}: these arguments are not served by it")
+            raise SignatureError(
+                f"the generated code stopped with status {status}: these arguments are not served by it")
         return self._entry.result.build(outputs[0] if len(outputs) == 1 else outputs)
 
     def _inputs_like(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
@@ -146,6 +151,14 @@ class CompiledTape:
             return transformed(*args, **arguments.kwargs)
         return Callback(entry.tape, [*arguments.inputs, *captured], index, otherwise)
 
+    def __reduce__(self) -> Any:
+        return _compiled_for, (self._transformed, self._arguments.args, self._arguments.kwargs)
+
     def __repr__(self) -> str:
         names = ", ".join(f"{n}: {leaf}" for n, leaf in zip(self._entry.names, self.signature.leaves, strict=True))
         return f"<CompiledTape of {self._transformed.__name__} ({names}), {len(self.tape)} nodes>"
+
+
+def _compiled_for(transformed: Transformed, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CompiledTape:
+    """What a pickled `CompiledTape` becomes."""
+    return transformed.compile(*args, **kwargs)

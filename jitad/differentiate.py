@@ -213,7 +213,7 @@ def _node_jvp(builder: Builder, number: int, node: Node, tangents: list[Value | 
     if prim.name == "cast":
         return cast(tangents[0], y.dtype) if tangents[0] is not None else None
     if prim.kind == "elementwise":
-        terms = [Cotangent(t).times(p).value()
+        terms = [Cotangent(*_split_mask(t)).times(p).value()
                  for t, p in zip(tangents, partials_of(prim, y, inputs, node), strict=True)
                  if t is not None and p is not None]
         return sum(terms[1:], terms[0]) if terms else None

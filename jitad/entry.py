@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import itertools
+import os
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,6 +15,7 @@ import numpy as np
 from jitad.cache.captures import Plan
 from jitad.cache.identity import Target
 from jitad.cache.signature import Signature
+from jitad.compile.forks import gate
 from jitad.differentiate import one, pullback
 from jitad.errors import ArgumentTypeError, OutputError, SignatureError
 from jitad.evaluate import GuardMiss, evaluate
@@ -24,6 +27,7 @@ from jitad.trace.recorder import Recorder, Recording, as_output, record
 from jitad.trace.where import user_line
 
 _slots = itertools.count()
+_living: weakref.WeakSet[Entry] = weakref.WeakSet()
 
 
 @dataclass(frozen=True)
@@ -75,8 +79,9 @@ class TapeNeeded(Exception):
 class Entry:
     """One compiled signature of one function. Holds neither the function nor what it captures.
 
-    `recorded` is the tape; an entry from the disk starts without one. `guarded` says whether the tape
-    has guards.
+    `recorded` is the tape; an entry from the disk (`loaded`) starts without one. `guarded` says whether the tape
+    has guards, `passing` whether the entry serves one call and has no place in the cache; `crowded` is set once
+    the user knows that there are too many like it.
     """
 
     name: str
@@ -90,8 +95,14 @@ class Entry:
     plan: Plan
     result: Result
     guarded: bool = False
+    loaded: bool = False
+    passing: bool = False
+    crowded: bool = False
     kernels: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        _living.add(self)
 
     @property
     def tape(self) -> Tape:
@@ -153,6 +164,11 @@ class Entry:
             return Guard(-1, True, None)
         return None
 
+    def has_kernel(self, inputs: Sequence[Any]) -> bool:
+        from jitad.compile.arguments import argument_type
+
+        return tuple(map(argument_type, inputs)) in self.kernels
+
     def kernel(self, inputs: Sequence[Any]) -> Any:
         """The kernel for inputs that lie in memory as these do; compiled once."""
         from jitad.compile.arguments import argument_type
@@ -160,9 +176,9 @@ class Entry:
         kinds = tuple(map(argument_type, inputs))
         kernel = self.kernels.get(kinds)
         if kernel is None:
-            from jitad.compile.runtime import Kernel
+            with gate, self.lock:
+                from jitad.compile.runtime import Kernel
 
-            with self.lock:
                 kernel = self.kernels.get(kinds)
                 if kernel is None:
                     kernel = Kernel(self.tape, kinds)
@@ -186,15 +202,25 @@ class Entry:
         return self.result.build(outputs[0] if len(outputs) == 1 else outputs)
 
 
+def _after_fork() -> None:
+    for entry in list(_living):
+        entry.lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
 def build(target: Target, request: Request, arguments: Arguments) -> Entry:
     """Record the function, differentiate, optimise."""
-    recording = record(target, arguments.args, arguments.kwargs, arguments.positional)
     name = target.function.__qualname__
-    if request.what == "value":
-        outputs, labels, result = _value_outputs(recording)
-    else:
-        outputs, labels, result = _gradient_outputs(recording, request, arguments, name)
-    tape = optimise(recording.builder.finish(outputs, labels))
+    with gate:
+        recording = record(target, arguments.args, arguments.kwargs, arguments.positional)
+        if request.what == "value":
+            outputs, labels, result = _value_outputs(recording)
+        else:
+            outputs, labels, result = _gradient_outputs(recording, request, arguments, name)
+        tape = optimise(recording.builder.finish(outputs, labels))
     return Entry(name, request, arguments.signature, arguments.names, arguments.dynamic, arguments.structures,
                  tuple(arguments.kwargs), tape, recording.plan, result, bool(tape.guards))
 

@@ -3,7 +3,8 @@
 A tape is replayed node by node into a new builder. Equal nodes become one (the
 builder sees to it), nodes of constants are evaluated, each rewrite may answer
 with a simpler value, and what no output needs is left behind. Only rewrites
-that keep NumPy's value are here, NaN, infinities and signed zeros included.
+that keep NumPy's value are here, NaN, infinities and signed zeros included (multiplications
+by small powers of two change places, see `_power_of_two`).
 """
 from __future__ import annotations
 
@@ -128,12 +129,13 @@ def _mul(node: Node, a: Value, b: Value) -> Value | None:
 
 
 def _factored(a: Value, b: Value) -> Value | None:
-    """``x * (y * c)`` as ``(x * y) * c`` for a power of two c, which then meets other numbers."""
+    """``x * (y * c)`` as ``(x * y) * c`` for a power of two c, which then meets other numbers. Not for c < 1: there
+    ``x * y`` may overflow where the whole does not."""
     for x, product in ((a, b), (b, a)):
         if product.node.prim.name == "mul" and number_of(x) is None and x.dtype.kind == "f":
             y, constant = (product.builder.value(i) for i in product.node.inputs)
             c = number_of(constant)
-            if c is not None and _power_of_two(c):
+            if c is not None and _power_of_two(c) and abs(c) >= 1:
                 return (x * y) * constant
     return None
 
@@ -143,13 +145,22 @@ def _scaled(product: Value, number: float) -> Value | None:
     left, right = (product.builder.value(i) for i in product.node.inputs)
     for x, constant in ((left, right), (right, left)):
         c = number_of(constant)
-        if c is not None and x.dtype.kind == "f" and (_power_of_two(c) or _power_of_two(number)):
+        exact = c is not None and (_power_of_two(c) or _power_of_two(number)) and _normal(c * number, x.dtype)
+        if c is not None and exact and x.dtype.kind == "f":
             return x * _like(constant, c * number)
     return None
 
 
 def _power_of_two(number: float) -> bool:
-    return number != 0 and math.isfinite(number) and abs(math.frexp(number)[0]) == 0.5 and 1e-9 < abs(number) < 1e9
+    """A small one: multiplications by it may change places, which only shows where a value is within a factor of
+    1024 of overflow or underflow."""
+    return abs(math.frexp(number)[0]) == 0.5 and 1 / 1024 <= abs(number) <= 1024
+
+
+def _normal(number: float, dtype: np.dtype[Any]) -> bool:
+    """Whether the product of two numbers is exact in `dtype` if one is a power of two."""
+    limits = np.finfo(dtype)
+    return float(limits.tiny) <= abs(number) <= float(limits.max)
 
 
 @rewrites("div")
@@ -159,7 +170,8 @@ def _div(node: Node, a: Value, b: Value) -> Value | None:
         return -(a.builder.value(a.node.inputs[0]) / b)
     if number == 1:
         return a
-    if number is not None and _power_of_two(number) and a.dtype.kind == "f":
+    if number is not None and abs(math.frexp(number)[0]) == 0.5 and a.dtype.kind == "f" and _normal(
+            1 / number, a.dtype):
         return a * _like(b, 1 / number)
     return None
 
@@ -209,7 +221,8 @@ def _pow(node: Node, a: Value, b: Value) -> Value | None:
         return {1: lambda: a, 2: lambda: squared, 3: lambda: squared * a, 4: lambda: TABLE["square"](squared)}[
             int(exponent)]()
     if exponent in (-1, -2):
-        return TABLE["reciprocal"](a if exponent == -1 else TABLE["square"](a))
+        inverse = TABLE["reciprocal"](a)
+        return inverse if exponent == -1 else TABLE["square"](inverse)     # whose square does not overflow before it
     return None
 
 
@@ -257,9 +270,9 @@ def _reduce_sum(node: Node, x: Value, axes: tuple[int, ...]) -> Value | None:
         return None
     used = {d for _, terms in x.node.params["index"] for d, _ in terms}
     repeated = [a for a in axes if a not in used]
-    if not repeated:
-        return None
     count = math.prod(x.shape[a] for a in repeated)
+    if not repeated or not count:                       # nothing of infinity is 0
+        return None
     index = x.node.params["index"]
     left = [d for d in range(x.ndim) if d not in repeated]
     place = {d: i for i, d in enumerate(left)}

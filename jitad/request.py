@@ -38,6 +38,9 @@ class Settings(NamedTuple):
     static: tuple[str, ...] = ()
 
 
+DEFAULTS = Settings()
+
+
 @dataclass(frozen=True)
 class Arguments:
     """The arguments of a call, positional ones first.

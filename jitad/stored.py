@@ -16,7 +16,7 @@ from jitad.cache.fingerprint import Unstorable, dumps, fingerprint, loads, pytho
 from jitad.cache.identity import Target, code_key
 from jitad.compile.arguments import argument_type
 from jitad.compile.entry_layout import UnknownLayout, layout
-from jitad.compile.native import processor
+from jitad.compile.native import llvm, processor
 from jitad.compile.stored_kernel import StoredKernel
 from jitad.request import Arguments, Request
 from jitad.trace.pytree import TreeDef
@@ -30,7 +30,6 @@ register(TreeDef, "tree", lambda tree: (tree.spec, tree.inner), TreeDef)
 @once
 def _build() -> tuple[str, ...]:
     """What compiled code depends on besides the function: versions, our own files, the processor."""
-    import llvmlite
     import numpy
     import optree
     import scipy
@@ -44,8 +43,8 @@ def _build() -> tuple[str, ...]:
                 if file.endswith(".py"):
                     state = os.stat(os.path.join(path, file))
                     newest, total = max(newest, state.st_mtime_ns), total + state.st_size
-    return (__version__, str(newest), str(total), numpy.__version__, scipy.__version__, llvmlite.__version__,
-            optree.__version__, python_tag(), str(layout()), *processor())
+    return (__version__, str(newest), str(total), numpy.__version__, scipy.__version__, optree.__version__,
+            python_tag(), str(layout()), *llvm(), *processor())
 
 
 def first_key(target: Target, request: Request, arguments: Arguments) -> str | None:
@@ -93,10 +92,17 @@ def load(target: Target, request: Request, arguments: Arguments) -> Entry | None
             continue
         entry = Entry(target.function.__qualname__, request, arguments.signature, arguments.names, arguments.dynamic,
                       arguments.structures, tuple(arguments.kwargs), None, plan,
-                      Result(forms, groups, packed, nested), guarded=guarded)
+                      Result(forms, groups, packed, nested), guarded=guarded, loaded=True)
         if _add_kernel(entry, payload[8 + size:], routines, inputs) and entry.missed(inputs) is None:
             return entry
     return None
+
+
+def load_kernels(entry: Entry, target: Target, arguments: Arguments) -> None:
+    """Give `entry`, which serves this call, the kernel on the disk for the layout of its arguments."""
+    found = load(target, entry.request, arguments)
+    if found is not None:
+        entry.kernels.update(found.kernels)
 
 
 def _captured(plan: Plan, target: Target) -> tuple[Any, ...]:

@@ -3,22 +3,23 @@ from __future__ import annotations
 
 import functools
 import inspect
-import operator
-import sys
-import warnings
 import weakref
 from collections.abc import Callable
-from types import FunctionType
+from dataclasses import replace
 from typing import Any
 
 from jitad import cache, stored
+from jitad.cache.contents import ShapeChurnWarning
 from jitad.cache.identity import Target, code_key, unwrap
 from jitad.cache.signature import Signature
+from jitad.compile.forks import gate
 from jitad.display import Text
 from jitad.entry import Entry, TapeNeeded, build, differentiated, write_out
-from jitad.errors import ArgumentTypeError, CaptureError, MutationError, TapeMismatchError, TapeMismatchWarning
-from jitad.request import Arguments, Request, Settings, bind, differences, take_apart
-from jitad.trace.where import is_library_file, user_line
+from jitad.errors import ArgumentTypeError, CaptureError, MutationError
+from jitad.request import DEFAULTS, Arguments, Request, Settings, bind, differences, take_apart
+from jitad.trace.where import user_line
+from jitad.transformed_memory import Bound, Remembered, either
+from jitad.transformed_words import by_name, calling, crowd_message, issue, name_after, report
 
 REMEMBERED = 16  # kernels that a function can call without asking the cache
 RECENT = 4       # of these, how many are tried before a call is taken apart
@@ -33,14 +34,14 @@ class Transformed:
     __name__: str
     __qualname__: str
 
-    def __init__(self, function: Callable[..., Any], request: Request, settings: Settings = Settings()):
+    def __init__(self, function: Callable[..., Any], request: Request, settings: Settings = DEFAULTS):
         from jitad.compile.kernel_errors import Miss
 
-        _name_after(self, function)
+        name_after(self, function)
         inner = _transformed_in(function)
-        plain = _calling(function) if inner is not None else function
+        plain = calling(function) if inner is not None else function
         try:
-            self._target = unwrap(plain)
+            self._target = replace(unwrap(plain), static=settings.static)
             self._signature = inspect.signature(plain.__func__ if isinstance(plain, classmethod) else function)
         except (TypeError, ValueError) as error:
             raise ArgumentTypeError(f"{error}; wrap it in a function or lambda (at {user_line()})") from None
@@ -50,10 +51,10 @@ class Transformed:
         self._request, self._settings = request, settings
         self._miss = (Miss, TypeError, OverflowError)       # beyond 64 bits
         self._warm: Callable[..., Any] | None = None
-        self._known: tuple[_Remembered, ...] = ()            # latest first
+        self._known: tuple[Remembered, ...] = ()            # latest first
         self._own_out = "out" in self._signature.parameters
         self._siblings: dict[str, Transformed] = {}
-        self._classes = _Bound()
+        self._classes = Bound()
         self._attribute: str | None = None
         self._origin: tuple[Any, str] | None = None
 
@@ -148,6 +149,8 @@ class Transformed:
             entry = self._entry(arguments)
             captured = entry.captured(self._target)
         inputs = [*arguments.inputs, *captured]
+        if entry.passing:
+            return entry.interpret(inputs)
         try:
             self._remember(entry, arguments, inputs)
             return entry.run(inputs)
@@ -161,19 +164,52 @@ class Transformed:
         entry.complete(self._target, arguments)
         return entry
 
+    def _key(self, signature: Signature) -> Any:
+        """The key under which the cache has entries for a signature."""
+        return self._request, self._settings.static, signature
+
     def _entry(self, arguments: Arguments) -> Entry:
-        owner = owner_of(self)
-        key = (self._request, arguments.signature)
+        owner, key = owner_of(self), self._key(arguments.signature)
+        accept = lambda entry: self._serves(entry, arguments)
+        ways = self._ways(owner, key)
+        if len(ways) >= cache.configuration().ways:
+            return cache.store.get(owner, key, accept) or self._passing(owner, ways, arguments)
 
         def make() -> Entry:
             reasons = self._reasons(owner, arguments)
             if reasons:
-                _report(self.__name__, reasons, self._settings.on_mismatch or cache.configuration().on_mismatch)
-            entry = stored.load(self._target, self._request, arguments) or build(
-                self._target, self._request, arguments)
+                report(self.__name__, reasons, self._on_mismatch)
+            with gate:
+                entry = stored.load(self._target, self._request, arguments) or build(
+                    self._target, self._request, arguments)
             cache.store.note_miss(owner, reasons)
             return entry
-        return cache.store.get_or_build(owner, key, make, accept=lambda entry: self._serves(entry, arguments))
+        return cache.store.get_or_build(owner, key, make, accept=accept)
+
+    @property
+    def _on_mismatch(self) -> str:
+        return self._settings.on_mismatch or cache.configuration().on_mismatch
+
+    def _ways(self, owner: str, key: Any) -> list[Entry]:
+        """The entries that differ in nothing but the way through the branches; not looked at closely while there are
+        few."""
+        found = [entry for known, entry in cache.store.entries(owner) if entry.guarded and known == key]
+        if len(found) < cache.configuration().ways:
+            return found
+        return [entry for entry in found if entry.captured(self._target) is not None]
+
+    def _passing(self, owner: str, ways: list[Entry], arguments: Arguments) -> Entry:
+        """An entry for one call, which takes a way beyond those that are compiled."""
+        reasons = self._reasons(owner, arguments)
+        if self._on_mismatch == "error":
+            report(self.__name__, reasons, "error")
+        entry = build(self._target, self._request, arguments)
+        entry.passing = True
+        cache.store.note_miss(owner, reasons, building=False)
+        if not any(way.crowded for way in ways):
+            ways[0].crowded = True
+            issue(crowd_message(self.__name__, len(ways), entry.tape.guards), ShapeChurnWarning)
+        return entry
 
     def _serves(self, entry: Entry, arguments: Arguments) -> bool:
         """Whether the captures are those of the entry, and the call takes its way through the code."""
@@ -201,26 +237,31 @@ class Transformed:
         """Let the next call of this kind go straight to the kernel."""
         from jitad.warm import warm_function
 
-        known = _Remembered(self, arguments.signature, entry)
+        owner, known = owner_of(self), Remembered(self, arguments.signature, entry)
+        if not entry.has_kernel(inputs):
+            stored.load_kernels(entry, self._target, arguments)
         kernel = entry.kernel(inputs)
         if not kernel.saved:
             kernel.saved = True
+            if entry.loaded:
+                entry.loaded = False
+                cache.store.note_compile(owner)
             cache.store.touch_size(entry)
             stored.save(entry, self._target, arguments, kernel)
-        counters = cache.store.attach(owner_of(self), known, entry)
+        counters = cache.store.attach(owner, known, entry)
         known.warm = warm_function(entry, kernel, self._target, counters, arguments.leaves,
                                    self._keyword_names(len(arguments.args)))
         if known.warm is not None:
             self._publish(known)
 
-    def _publish(self, known: _Remembered) -> None:
+    def _publish(self, known: Remembered) -> None:
         """Make `known` the first to be tried, unless the cache has dropped its entry meanwhile."""
         def action() -> None:
             others = [k for k in self._known if k is not known and k.warm is not None]
             self._known = (known, *others[:REMEMBERED - 1])
             ways = [k.warm for k in self._known if k.entry.guarded and k.signature == known.signature]
-            self._warm = _either(ways) if known.entry.guarded and len(ways) > 1 else known.warm
-        cache.store.publish(owner_of(self), (self._request, known.signature), known.entry, known, action)
+            self._warm = either(ways) if known.entry.guarded and len(ways) > 1 else known.warm
+        cache.store.publish(owner_of(self), self._key(known.signature), known.entry, known, action)
 
     def _keyword_names(self, count: int) -> list[str | None]:
         """The names by which the first `count` positional arguments may be passed, None where there is none."""
@@ -279,10 +320,10 @@ class Transformed:
         if not isinstance(holder, dict):
             return {}, self
         memo = holder.get("_jitad_bound")
-        return memo if memo is not None else holder.setdefault("_jitad_bound", _Bound()), self
+        return memo if memo is not None else holder.setdefault("_jitad_bound", Bound()), self
 
     def __reduce__(self) -> Any:
-        return Transformed, (self.__wrapped__, self._request)
+        return Transformed, (self.__wrapped__, self._request, self._settings)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """By name where there is one: the decorator stands between a function and its own name."""
@@ -290,7 +331,7 @@ class Transformed:
         home = home() if isinstance(home, weakref.ref) else home
         if home is not None:
             return getattr, (home, name)
-        if self.__module__ != "__main__" and _named(self.__module__, self.__qualname__) is self:
+        if by_name(self):
             return self.__qualname__
         return Transformed, (self._given, self._request, self._settings)
 
@@ -298,98 +339,11 @@ class Transformed:
         return f"<jitad {self._request.what} of {self.__qualname__}>"
 
 
-class _Remembered:
-    """An entry that `home` calls without asking the cache, until the cache drops it. Holds `home` weakly: no cycles, so
-    that a function made in a loop goes, with the arrays that it captures, as soon as it is no longer used."""
-
-    warm: Callable[..., Any] | None = None
-
-    def __init__(self, home: Transformed, signature: Signature, entry: Entry):
-        self.home, self.signature, self.entry = weakref.ref(home), signature, entry
-
-    def forget(self) -> None:
-        """Called by the cache: the entry is gone."""
-        home = self.home()
-        if home is not None:
-            home._warm = None
-        self.warm = None
-
-
-class _Bound(weakref.WeakKeyDictionary):
-    """The bound forms of decorated methods: an instance's by method, a method's by class. Copies and pickles of the
-    instance start with none."""
-
-    def __reduce__(self) -> Any:
-        return _Bound, ()
-
-    def __deepcopy__(self, memo: Any) -> _Bound:
-        return _Bound()
-
-
-def _name_after(transformed: Transformed, function: Any) -> None:
-    """Name, documentation and module of `function`, or of what a partial or an object with ``__call__`` is made of."""
-    attributes = ("__dict__",) if isinstance(function, FunctionType) else ()
-    functools.update_wrapper(transformed, function, updated=attributes)
-    while isinstance(function, functools.partial):
-        function = function.func
-    kind = function if hasattr(function, "__qualname__") else type(function)
-    transformed.__name__, transformed.__qualname__ = kind.__name__, kind.__qualname__
-    transformed.__module__ = kind.__module__
-
-
-def _named(module: str, name: str) -> Any:
-    """What a module has under a dotted name, or None."""
-    try:
-        return operator.attrgetter(name)(sys.modules[module])
-    except (KeyError, AttributeError):
-        return None
-
-
 def _transformed_in(function: Any) -> Transformed | None:
     """The transformed function under `function`, if that is one or a partial of one."""
     while isinstance(function, functools.partial):
         function = function.func
     return function if isinstance(function, Transformed) else None
-
-
-def _calling(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A plain function that calls a transformed one: what is recorded for a gradient of a gradient."""
-    @functools.wraps(function, updated=())
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return function(*args, **kwargs)
-    return call
-
-
-def _either(ways: list[Any]) -> Callable[..., Any]:
-    """Ways through one function's branches, tried in turn: each kernel knows whether it is on its way."""
-    from jitad.compile.kernel_errors import Miss, StatusMiss
-
-    def warm(*args: Any, **kwargs: Any) -> Any:
-        for way in ways:
-            try:
-                return way(*args, **kwargs)
-            except StatusMiss:
-                continue
-        raise Miss
-    return warm
-
-
-def _report(name: str, reasons: list[str], how: str) -> None:
-    """Say at the user's line that a known function is compiled again, as `how` asks: warn, error or silent."""
-    text = "; ".join(reasons)
-    if how == "error":
-        raise TapeMismatchError(f"`{name}` would be compiled again (called at {user_line()}): {text}; pass what it was "
-                                'compiled for, or choose on_mismatch="warn"')
-    if how == "warn":
-        _issue(f"`{name}` is compiled again: {text}", TapeMismatchWarning)
-
-
-def _issue(message: str, category: type[Warning]) -> None:
-    """Warn at the user's line."""
-    level, frame = 1, sys._getframe(0)
-    while frame is not None and is_library_file(frame.f_code.co_filename):
-        level, frame = level + 1, frame.f_back           # type: ignore[assignment]
-    warnings.warn(message, category, stacklevel=level)
 
 
 def owner_of(f: Any) -> str:
@@ -401,4 +355,4 @@ def owner_of(f: Any) -> str:
 
 
 cache.set_resolver(owner_of)
-cache.set_warner(_issue)
+cache.set_warner(issue)

@@ -92,6 +92,19 @@ def test_memory_that_a_library_shares():
     with pytest.raises(jitad.MutationError, match=r"shared(.|\n)*copy"):
         jit(f)(X)
 
+    shared = [lambda a: a.view(np.int64), lambda a: a.view(np.complex128)[:1], lambda a: a.data, lambda a: a.ctypes,
+              lambda a: a.view(np.recarray), lambda a: np.nditer(a), lambda a: memoryview(
+                  a.data)[1:], lambda a: np.ma.array(a, copy=False), lambda a: np.broadcast(a, 1.0)]
+    for share in shared:
+        def h(x, share=share):
+            a = np.zeros(4)
+            b = share(a[1:] if share is not shared[1] else a)
+            a[0] = x[0, 0]
+            return np.sum(a) + (b is None)
+
+        with pytest.raises(jitad.JitadError):
+            jit(h)(X)
+
     def g(x):
         a = np.zeros(4)
         b = as_strided(a, (2,), (16,))[0] + 1     # gone again

@@ -245,7 +245,7 @@ def test_the_default_warning_has_the_callers_line():
 
 def test_configure_changes_what_is_given(own_store):
     default = cache.configuration()
-    assert default == (1024, 512 * 1024**2, "lru", None, 128, "warn", default.disk)
+    assert default == (1024, 512 * 1024**2, "lru", None, 128, "warn", default.disk, 32)
     assert cache.configure(maxbytes=None, per_function=7, on_mismatch="error", disk=False) is None
     assert cache.configuration() == (1024, None, "lru", None, 7, "error", False)
     cache.configure(policy="ttl", ttl=3)

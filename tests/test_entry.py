@@ -1,6 +1,7 @@
 """The built-in function around a kernel: which arguments it takes, what it returns, and what it leaves behind."""
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import subprocess
@@ -380,3 +381,12 @@ def test_wrong_layouts_are_noticed(monkeypatch):
     monkeypatch.setattr(entry_layout.sysconfig, "get_config_var", lambda name: 1)
     with pytest.raises(UnknownLayout):
         layout.__wrapped__()
+
+
+def test_byte_order_spelled_out() -> None:
+    """ctypes makes arrays whose dtype says the machine's own byte order; they are served, captured ones too."""
+    spelled = np.ctypeslib.as_array((ctypes.c_double * 3)(1.0, 2.0, 3.0))
+    assert spelled.dtype.byteorder in "<>"
+    double = jit(lambda x: x * spelled)
+    np.testing.assert_array_equal(double(np.ones(3)), [1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(double(spelled), [1.0, 4.0, 9.0])

@@ -14,7 +14,8 @@ from jitad.trace.dispatch import FUNCTIONS
 
 CONCRETE = [
     ("float", lambda x: float(x[0])), ("math.exp", lambda x: math.exp(x[0])), ("asarray", np.asarray),
-    ("array of", lambda x: np.array([x[0], 1.0])), ("complex", lambda x: complex(x[0])), ("array index", lambda x: np.ones(3)[x.astype(int)]),
+    ("array of", lambda x: np.array([x[0], 1.0])),
+    ("complex", lambda x: complex(x[0])), ("array index", lambda x: np.ones(3)[x.astype(int)]),
     ("in", lambda x: 1.0 in x), ("hash", lambda x: {x[0]: 1}),
     ("item", lambda x: x[0].item()), ("tolist", lambda x: x.tolist()), ("format", lambda x: f"{x[0]:.3f}"),
     ("SciPy", lambda x: special.logsumexp(x)),

@@ -47,7 +47,7 @@ class Callback:
         sweep = emit_llvm(program, module, "jitad_sweep")
         sweep.linkage = "internal"
         _build(module, sweep, program, vector, len(bound[vector]))
-        self._native = compile_module(module, straight=program.straight)
+        self._native = compile_module(module, straight=program.straight or program.sequential)
         self._kept = [x for i, x in enumerate(bound) if i != vector]
         self._otherwise = _FALLBACK(_fallback(otherwise, len(bound[vector])))
         words = [ctypes.cast(self._otherwise, ctypes.c_void_p).value or 0, *(_word(x) for x in self._kept)]
@@ -59,7 +59,7 @@ class Callback:
 def _fallback(otherwise: Callable[[np.ndarray], tuple[float, np.ndarray]], length: int) -> Callable[..., int]:
     """`otherwise` on raw pointers. A failed factorization is not finite; any other error is printed and fatal."""
     def vector(address: int) -> np.ndarray:
-        return np.frombuffer((ctypes.c_double * length).from_address(address))
+        return np.ctypeslib.as_array((ctypes.c_double * length).from_address(address))
 
     def call(x: int, grad: int, value: int) -> int:
         try:

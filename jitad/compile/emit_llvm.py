@@ -15,6 +15,7 @@ import numpy as np
 from llvmlite import ir
 
 from jitad.compile.loops import (
+    STATUS_MEMORY,
     TINY,
     Accumulator,
     Assign,
@@ -133,6 +134,7 @@ class _Emitter:
         malloc.return_value.add_attribute("noalias")
         memory = self.builder.call(malloc, [INT64(size)])
         self.owned.append(memory)
+        self._unless(self.builder.icmp_unsigned("!=", memory, raw(None)), INT64(STATUS_MEMORY))
         return self.builder.bitcast(memory, kind.as_pointer())
 
     def _constant(self, b: Buffer) -> Any:

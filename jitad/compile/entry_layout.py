@@ -32,6 +32,7 @@ OBJECTS = {"ndarray": np.ndarray, "float": float, "int": int, "bool": bool, "Tru
            **{f"{name}.type": scalar_types(name)[0] for name in DTYPE_TAGS},
            **{f"{name}.alias": scalar_types(name)[-1] for name in DTYPE_TAGS}}
 PLACES = {name: number for number, name in enumerate(("new_array", *FUNCTIONS, *OBJECTS))}
+_SPELLED = b"<" if sys.byteorder == "little" else b">"
 _NATIVE = {1: "|"}                                     # NumPy's sign for the byte order of one byte; "=" for more
 
 
@@ -119,6 +120,9 @@ def _dtypes(header: int) -> tuple[tuple[str, int, tuple[int, ...]], ...]:
             _require((raw[0], raw[1], raw[2], number) == (ord(dtype.kind), ord(dtype.char), ord(order), dtype.num),
                      f"descriptor of {name}")
             values.append(int.from_bytes(raw, sys.byteorder) & mask)
+            if order == "=":                            # the machine's own order, spelled out: ctypes makes such arrays
+                spelled = raw[:2] + _SPELLED + raw[3:]
+                values.append(int.from_bytes(spelled, sys.byteorder) & mask)
         found.append((name, mask, tuple(values)))
     return tuple(found)
 

@@ -60,7 +60,10 @@ def as_expr(index: Index) -> Expr:
 
 @lru_cache(maxsize=1 << 14)
 def _affine_expr(index: Affine) -> Expr:
+    offset = index.offset
     total: Expr | None = None
+    if offset > 0 and index.terms and all(step < 0 for _, step in index.terms):
+        total, offset = const(offset, "i8"), 0
     for name, step in sorted(index.terms, key=lambda term: term[1] < 0):
         term = _term(name, abs(step) if total is not None else step)
         if total is None:
@@ -68,8 +71,8 @@ def _affine_expr(index: Affine) -> Expr:
         else:
             total = total + term if step > 0 else total - term
     if total is None:
-        return const(index.offset, "i8")
-    return total + index.offset if index.offset > 0 else total - (-index.offset) if index.offset < 0 else total
+        return const(offset, "i8")
+    return total + offset if offset > 0 else total - (-offset) if offset < 0 else total
 
 
 @lru_cache(maxsize=1 << 14)

@@ -173,6 +173,11 @@ class Program:
     workspace: dict[str, int]
 
     @property
+    def sequential(self) -> bool:
+        """Whether a loop carries scalars from step to step: packing its arithmetic into vectors then gains nothing."""
+        return any(isinstance(s, Loop) and any(isinstance(t, Assign) for t in s.body) for s in self.body)
+
+    @property
     def straight(self) -> bool:
         """Whether much of the code runs once: then it should be small rather than fast."""
         return _once(self.body) > SHORT
@@ -184,6 +189,6 @@ def _once(body: Sequence[Statement]) -> int:
                and s.stop - s.start < TINY * s.step else 1 for s in body)
 
 
-STATUS_OK, STATUS_INDEX, STATUS_LINALG, STATUS_RANGE, STATUS_GUARD = 0, 1, 2, 3, 4
+STATUS_OK, STATUS_INDEX, STATUS_LINALG, STATUS_RANGE, STATUS_GUARD, STATUS_MEMORY = 0, 1, 2, 3, 4, 5
 """Fine; an index out of bounds; a factorization that failed; a divisor whose reciprocal overflows; another path
-through the user's code."""
+through the user's code; no memory for the work arrays."""

@@ -28,7 +28,7 @@ from jitad.compile.loops import (
     Update,
     tag,
 )
-from jitad.compile.nest import Nest
+from jitad.compile.nest import VARIABLES, Nest
 from jitad.compile.pull import Pull
 from jitad.compile.roots import Root
 from jitad.compile.scalar import Expr, call, const, load, var
@@ -36,7 +36,6 @@ from jitad.compile.scan_lower import lower_scan
 from jitad.tape import Tape
 
 IDENTITY = {"add": 0.0, "add_in_order": 0.0, "max": -math.inf, "min": math.inf, "and": True, "or": False}
-VARIABLES = "ijklmnpq"
 BLOCK_BYTES = 16384
 BLOCK_ROWS = 512
 
@@ -230,12 +229,12 @@ class _Lowering:
         return place.name, (as_expr(flattened(at, shape)),)
 
     def add_lanes(self, number: int, count: int) -> str:
-        """The name of `count` copies of the array of node `number`, one after the other, all zero."""
+        """The name of `count` copies of the array of node `number`, one after the other, all zero. Each root has
+        copies of its own, as each adds them up."""
         aval = self.tape.nodes[number].aval
-        place = Place(f"{self.names[number]}_x{count}", self.group, self.group)
-        if all(place.name != known.name for known, _, _ in self.lanes):
-            self.lanes.append((place, tag(aval.dtype), (count * aval.size,)))
-            self.body.append(Fill(place.name, 0.0))
+        place = Place(f"{self.names[number]}_x{count}_{self.fresh()}_", self.group, self.group)
+        self.lanes.append((place, tag(aval.dtype), (count * aval.size,)))
+        self.body.append(Fill(place.name, 0.0))
         return place.name
 
     def is_block(self, number: int) -> bool:
@@ -262,17 +261,10 @@ class _Lowering:
         for root in group.roots:
             at = root.at({})
             value = root.value(pull, at)
-            if root.kind == "check":
-                self.body.append(Return(value, STATUS_INDEX))
-            elif self.tape.nodes[root.node].aval.ndim == 0:           # type: ignore[index]
-                self.body.append(Let(self.names[root.node], value))   # type: ignore[index]
-                self.body += self._guarded(root.node)                 # type: ignore[arg-type]
-                pull.memo[root.node, ()] = var(self.names[root.node], value.dtype)   # type: ignore[index]
-            elif root.kind == "update" and root.op != "store":
-                self.fill(root.node, root.op)                         # type: ignore[arg-type]
-                self.body.append(Update(*self.target(root.node, root.target(pull, at)), root.op, value))   # type: ignore[arg-type]
-            else:
-                self.body.append(Store(*self.target(root.node, root.target(pull, at)), value))   # type: ignore[arg-type]
+            statements = self.finished(root, value, at, pull)        # may start an accumulated array before itself
+            self.body += statements
+            if isinstance(root.node, int) and self.tape.nodes[root.node].aval.ndim == 0:
+                pull.memo[root.node, ()] = var(self.names[root.node], value.dtype)
 
     def _call(self, group: Group) -> None:
         for root in group.roots:
@@ -341,19 +333,21 @@ class _Lowering:
         if lines:
             self.body.append(Note(", ".join(lines[:4]) + (", ..." if len(lines) > 4 else "")))
 
-    def statements_after(self, root: Root, value: Expr, at: Indices, pull: Pull) -> list[Statement]:
-        """What to do with the finished accumulator of a whole group."""
-        if root.kind == "check":
+    def finished(self, root: Root, value: Expr, at: Indices, pull: Pull) -> list[Statement]:
+        """What to do with the value that a root has outside of loops: in a scalar group, or as the accumulator of a
+        whole group."""
+        if not isinstance(root.node, int):
             return [Return(value, STATUS_INDEX)]
-        number: int = root.node                                       # type: ignore[assignment]
+        number = root.node
         if self.tape.nodes[number].aval.ndim == 0:
-            named = [] if value.args[0] == self.names[number] else [Let(self.names[number], value)]
+            name = self.names[number]
+            named: list[Statement] = [] if value.op == "var" and value.args[0] == name else [Let(name, value)]
             return [*named, *self._guarded(number)]
-        name, index = self.target(number, root.target(pull, at))
-        if len(self.plan.roots[number]) > 1 or root.kind == "update":
+        buffer, index = self.target(number, root.target(pull, at))
+        if root.op != "store" and (root.kind == "update" or len(self.plan.roots[number]) > 1):
             self.fill(number, root.op)
-            return [Update(name, index, root.op, value)]
-        return [Store(name, index, value)]
+            return [Update(buffer, index, root.op, value)]
+        return [Store(buffer, index, value)]
 
 
 def _routine(name: str, params: Any, shapes: list[tuple[int, ...]]) -> tuple[str, tuple[int, ...]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import llvmlite
 from llvmlite import binding
 
 if TYPE_CHECKING:
@@ -44,6 +45,11 @@ def processor() -> tuple[str, str]:
     return binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
 
 
+def llvm() -> tuple[str, ...]:
+    """The versions of LLVM and of its binding."""
+    return llvmlite.__version__, *map(str, binding.llvm_version_info)
+
+
 def target_machine() -> Any:
     """The machine of this process. One for each module: they are not to be shared between threads."""
     cpu, features = processor()
@@ -61,6 +67,13 @@ def optimise(module: Any, machine: Any, level: int = 3, straight: bool = False) 
     builder.getModulePassManager().run(module, builder)
 
 
+def _parsed(text: str, machine: Any) -> Any:
+    module = binding.parse_assembly(text)
+    module.triple, module.data_layout = machine.triple, str(machine.target_data)
+    module.verify()
+    return module
+
+
 def compile_module(source: str | ir.Module, level: int = 3, vector_width: int = VECTOR_WIDTH,
                    straight: bool = False) -> Native:
     """Compile for this processor. Symbols outside of the module are looked up in the process."""
@@ -69,11 +82,15 @@ def compile_module(source: str | ir.Module, level: int = 3, vector_width: int = 
     text = str(source)
     if vector_width and "+avx512f" in processor()[1]:
         text = preferring(text, vector_width)
-    module = binding.parse_assembly(text)
-    module.triple, module.data_layout = machine.triple, str(machine.target_data)
-    module.verify()
+    module = _parsed(text, machine)
     parsed = time.perf_counter()
     optimise(module, machine, level, straight)
+    try:
+        module.verify()
+    except RuntimeError:          # SLP vectorisation (LLVM 22) may order its shuffles wrongly; to go on would abort
+        module = _parsed(text, machine)
+        optimise(module, machine, level, straight=True)
+        module.verify()
     optimised = time.perf_counter()
     engine = binding.create_mcjit_compiler(module, machine)
     found: list[bytes] = []

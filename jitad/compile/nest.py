@@ -17,7 +17,7 @@ from jitad.compile.scalar import Expr, const, load, var
 if TYPE_CHECKING:
     from jitad.compile.lower import _Lowering
 
-VARIABLES = "ijklmnpq"
+VARIABLES = (*"ijklmnpq", *(f"i_{place}" for place in range(8, 64)))       # of the loops, outermost first
 LANES = 4                     # copies of an array into which a loop adds in turn
 LEAVES = frozenset({"const", "var"})
 
@@ -137,7 +137,7 @@ class Nest:
         name = self._accumulator(root, root.op, cut, before)
         self.levels[innermost].append(Combine(name.args[0], root.op, value))
         if cut == 0:
-            after += self.lowering.statements_after(root, name, at, self.pull)
+            after += self.lowering.finished(root, name, at, self.pull)
             return
         partial = any(p not in kept for p in range(cut)) or (
             self.blocked and self.axis is not None and self.axis >= cut)

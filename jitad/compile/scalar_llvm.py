@@ -79,7 +79,7 @@ def operation(builder: ir.IRBuilder, node: Expr, values: list[Any], expand: Expa
         return builder.not_(values[0])
     if dtype in ("f8", "f4"):
         if op in FLOAT_OPS:
-            return getattr(builder, FLOAT_OPS[op])(*values, flags=CONTRACT)
+            return getattr(builder, FLOAT_OPS[op])(*values, flags=() if _products(op, values) else CONTRACT)
         if op == "neg":
             return builder.fneg(values[0])
         if op in INTRINSICS:
@@ -101,6 +101,12 @@ def operation(builder: ir.IRBuilder, node: Expr, values: list[Any], expand: Expa
     if op == "abs":
         return builder.select(builder.icmp_signed("<", values[0], INT64(0)), builder.neg(values[0]), values[0])
     raise NotImplementedError(f"no LLVM code for the operation {op!r} of dtype {dtype}")
+
+
+def _products(op: str, values: list[Any]) -> bool:
+    """Whether two products are added. Where they cancel, one rounding less would show: ``x * x - y * y`` is zero for
+    equal x and y, and its square root not NaN."""
+    return op in ("add", "sub") and all(getattr(v, "opname", "") == "fmul" for v in values)
 
 
 def constant(node: Expr) -> ir.Constant:

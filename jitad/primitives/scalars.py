@@ -138,7 +138,7 @@ def logical(op: str) -> Callable[..., Expr]:
 
 
 def isfinite(x: Expr) -> Expr:
-    return (x - x).eq(0) if is_float(x) else const(True, "b1")
+    return (abs(x) < math.inf) if is_float(x) else const(True, "b1")
 
 
 def isinf(x: Expr) -> Expr:

@@ -81,7 +81,9 @@ def local(result: Any) -> Any:
     """What recorded code gets for a concrete result: its arrays as local arrays."""
     kind = type(result)
     if kind is np.ndarray:
-        return _local_array(result) if result.dtype.kind in KINDS else result
+        return _local_array(result)
+    if isinstance(result, np.ndarray) and (memory := _memory_of(result)) is not None:
+        return memory.hand_out(result.view(np.ndarray)).view(kind)
     if kind is list:
         return [local(r) for r in result]
     if isinstance(result, tuple) and any(isinstance(r, np.ndarray) for r in result):
@@ -90,13 +92,24 @@ def local(result: Any) -> Any:
     return result
 
 
-def _local_array(array: np.ndarray) -> Any:
+def _base(array: np.ndarray) -> Any:
     base: Any = array
-    while type(base) is np.ndarray and isinstance(base.base, np.ndarray):
+    while not isinstance(base, _Owner) and isinstance(base.base, np.ndarray):
         base = base.base
-    if isinstance(base, _Owner) and (memory := base.memory()) is not None:
+    return base
+
+
+def _memory_of(array: np.ndarray) -> Memory | None:
+    """The local memory of which a concrete array is a view."""
+    base = _base(array)
+    return base.memory() if isinstance(base, _Owner) else None
+
+
+def _local_array(array: np.ndarray) -> Any:
+    memory, base = _memory_of(array), _base(array)
+    if memory is not None:
         return LocalArray(memory, array) if array.dtype == base.dtype else memory.hand_out(array)
-    if not array.flags.writeable or not array.dtype.isnative:
+    if not array.flags.writeable or not array.dtype.isnative or array.dtype.kind not in KINDS:
         return array
     if type(base) is np.ndarray and base.base is None and base.dtype == array.dtype and array.size and (
             base.flags.c_contiguous or base.flags.f_contiguous):
@@ -209,7 +222,10 @@ class LocalArray:
 
     @property
     def base(self) -> Any:
-        return self.array.base if self.memory.storage is None else None
+        """The array that owns the elements, if this is a view (another object each time)."""
+        array: Any = self.array
+        whole = array.base is self.memory.owner and array.shape == self.memory.owner.shape
+        return None if whole else LocalArray(self.memory, self.memory.owner.view(np.ndarray))
 
 
 class Flat:

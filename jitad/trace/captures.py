@@ -9,7 +9,8 @@ its globals, new cells and new defaults. A read through one of them ends in `Cap
 * modules, instances of users' classes, dicts become stand-ins that come back to `take`, one step further down
   the path, when something is read through them; lists and tuples are copied item by item at once;
 * a class is handed as it is once all that its methods read is guarded, or else as a stand-in;
-* anything else is guarded by value, or, where that is impossible, replaced by a `Poison` that raises when used.
+* anything else is guarded by value, or, where that is impossible, replaced by a `Poison` that raises when used;
+* what the user has declared `static` is used as it is, and guarded by identity.
 
 Every step is noted in the `Plan`. A compiled tape keeps the plan, not the values: on later calls it walks the
 same paths, compares the guards and passes the inputs. After the run, `finish` looks for rebindings that went past
@@ -22,7 +23,7 @@ import enum
 import functools
 from collections import OrderedDict, defaultdict
 from collections.abc import Mapping, Sequence
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType, SimpleNamespace
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,7 @@ class Captures:
     def __init__(self, recorder: Any, target: Any) -> None:
         self.recorder, self.target = recorder, target
         self.plan = Plan(code_key(target.function))
+        self.static_names = frozenset(target.static)
         self.inputs: list[Value] = []
         self.values: list[Any] = []
         self.missing: set[str] = set()
@@ -123,8 +125,8 @@ class Captures:
                              "would be lost in later calls, which run compiled code; return the new value instead.")
 
     def error(self, path: Path, why: str) -> CaptureError:
-        fault = CaptureError(f"{path} {why} (at {user_line(2)}). Pass it to "
-                             f"`{self.recorder.function_name}` as an argument instead.")
+        fault = CaptureError(f"{path} {why} (at {user_line(2)}). Pass it to `{self.recorder.function_name}` as an "
+                             f"argument instead, or, if it never changes, say static=({path.expression()!r},).")
         fault.place = (path, why)  # type: ignore[attr-defined]
         return fault
 
@@ -137,10 +139,23 @@ class Captures:
         except Unguardable as fault:
             raise self.error(path, f"cannot be followed: {fault}") from None
 
+    def is_static(self, path: Path) -> bool:
+        """Whether the user has declared that what is found at `path` does not change."""
+        return bool(self.static_names) and path.expression() in self.static_names
+
+    def static(self, value: Any, path: Path) -> Any:
+        """The value as it is, guarded by identity."""
+        if isinstance(value, MethodType):  # a new object at each look-up
+            for part in ("__self__", "__func__"):
+                self.plan.add(path.step("attr", part), "same", getattr(value, part))
+        else:
+            self.plan.add(path, "same", value)
+        return value
+
     def _input(self, value: Any, path: Path) -> Any:
         why = refusal(value)
         if why is not None:
-            return self.poison(path, why)
+            return self.static(value, path) if self.is_static(path) else self.poison(path, why)
         name = path.expression()
         while name in self.recorder.names:  # an argument, or another function's variable, of the same name
             name += "'"
@@ -186,6 +201,8 @@ class Captures:
             if not isinstance(stand_in, policy.Refused):
                 self.guard(value, path)
             return stand_in
+        if self.is_static(path) and kind not in _STATIC and not isinstance(value, enum.Enum):
+            return self.static(value, path)
         if isinstance(value, ModuleType):
             self.guard(value, path)
             return ModuleView(self, value, path)
@@ -206,7 +223,7 @@ class Captures:
             self.guard(cls, path.step("type"))
             return value
         if not is_atom(value) and policy.is_followed(cls):
-            why = _unfollowable(cls)
+            why = policy.unfollowable(cls)
             if why is not None:
                 return self.poison(path, why)
             self.guard(cls, path.step("type"))
@@ -364,20 +381,6 @@ def _moves(item: Any) -> bool:
     if type(item) is tuple:
         return any(map(_moves, item))
     return type(item) not in _STATIC and not isinstance(item, (enum.Enum, np.integer, np.bool_, np.dtype))
-
-
-def _unfollowable(cls: type) -> str | None:
-    """Why the attributes of the instances of a class cannot be followed, or None if they can."""
-    if any(policy.is_opaque(base) for base in cls.__mro__):
-        return f"is a {cls.__name__}, whose data cannot be followed: take plain arrays out of it before"
-    if cls is SimpleNamespace:
-        return None
-    for base in cls.__mro__[:-1]:
-        if not base.__flags__ & (1 << 9):  # Py_TPFLAGS_HEAPTYPE
-            return f"is a {cls.__name__}, a kind of {base.__name__} whose content cannot be followed"
-        if "__getattribute__" in vars(base):
-            return f"is a {cls.__name__}, which has a __getattribute__ of its own"
-    return None
 
 
 _TAKERS: dict[type, Any] = {

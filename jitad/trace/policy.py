@@ -19,7 +19,7 @@ from jitad.trace.where import is_library_file
 
 __all__ = [
     "Refused", "holds_user_code", "is_followed", "is_mutable", "is_numba", "is_opaque", "is_user_class",
-    "is_user_function", "is_user_module", "refused", "substitute",
+    "is_user_function", "is_user_module", "refused", "substitute", "unfollowable",
 ]
 
 STANDARD = sys.stdlib_module_names
@@ -74,6 +74,20 @@ def is_followed(cls: type) -> bool:
 
 def is_opaque(cls: type) -> bool:
     return _top(cls.__module__) in OPAQUE
+
+
+def unfollowable(cls: type) -> str | None:
+    """Why the attributes of the instances of a class cannot be followed, or None if they can."""
+    if any(is_opaque(base) for base in cls.__mro__):
+        return f"is a {cls.__name__}, whose data cannot be followed: take plain arrays out of it before"
+    if cls is SimpleNamespace:
+        return None
+    for base in cls.__mro__[:-1]:
+        if not base.__flags__ & (1 << 9):  # Py_TPFLAGS_HEAPTYPE
+            return f"is a {cls.__name__}, a kind of {base.__name__} whose content cannot be followed"
+        if "__getattribute__" in vars(base):
+            return f"is a {cls.__name__}, which has a __getattribute__ of its own"
+    return None
 
 
 def is_numba(cls: type) -> bool:

@@ -141,7 +141,9 @@ class Scan:
 
     def value(self, value: Any, path: Path) -> None:
         """Guard something that unfollowed code may read; raises `CaptureError` where that is impossible."""
-        if isinstance(value, FunctionType):
+        if self.captures.is_static(path):
+            self.captures.static(value, path)
+        elif isinstance(value, FunctionType):
             self.function(value, path)
         elif isinstance(value, type) and is_user_class(value):
             self.class_(value, path)

@@ -96,6 +96,8 @@ class ObjectView:
             if "__class__" in _caller(2).f_code.co_names:  # read as an attribute, not by isinstance
                 return captures.take(type(value), path.step("type"))
             return type(value)
+        if captures.is_static(at := path.step("attr", name)):
+            return captures.take(getattr(value, name), at)
         return lookup.attribute(captures, self, value, path, name)
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -268,25 +268,31 @@ class Storage:
         return where[kept], np.flatnonzero(kept)
 
     def _stored(self, base: Value, pending: list[tuple[int, Entry]]) -> Value:
-        """Entries stored over `base`: those first of which something is overwritten by the others."""
-        values, windows = [], []
-        flat = False
+        """Entries stored over `base`: first those of which the others overwrite something, as a whole where what is
+        left of them is no window."""
+        tops: list[tuple[Value, Window]] = []
         for number, entry in pending:
             value = self.builder.value(entry.number)
             if entry.window is not None and entry.left == entry.window.size:
-                values.append(value)
-                windows.append(entry.window)
-                flat = flat or map_of(entry.window, self.shape) is None
+                tops.append((value, entry.window))
                 continue
             where, place = self._remaining(number, entry)
-            kept = gather(flattened(value), self.builder.const(place), axes=(0,))
-            base = reshape(put(reshape(base, (self.size,)), kept, self.builder.const(where), axes=(0,)), self.shape)
-        if not values:
-            return base
-        if flat:
+            window, within = affine(where), affine(place)
+            if window is not None and within is not None:
+                tops.append((show(flattened(value), within), window))
+            elif entry.window is not None:
+                base = self._updated(base, [(value, entry.window)])
+            else:
+                kept = gather(flattened(value), self.builder.const(place), axes=(0,))
+                base = reshape(put(reshape(base, (self.size,)), kept, self.builder.const(where), axes=(0,)), self.shape)
+        return self._updated(base, tops) if tops else base
+
+    def _updated(self, base: Value, parts: list[tuple[Value, Window]]) -> Value:
+        """Values stored in windows that have nothing in common."""
+        if any(map_of(window, self.shape) is None for _, window in parts):
             base = reshape(base, (self.size,))
-        indices = tuple(_map(w, base.shape) for w in windows)
-        return reshape(update(base, *values, indices=indices), self.shape)
+        indices = tuple(_map(window, base.shape) for _, window in parts)
+        return reshape(update(base, *(value for value, _ in parts), indices=indices), self.shape)
 
 
 def _map(window: Window, shape: tuple[int, ...]) -> Map:

@@ -132,22 +132,26 @@ class Tracer(Value):
     tolist = concrete("tolist()", _MATH)
 
     # --- control flow: the number is looked up, and the tape depends on it ---------------
+    @property
+    def recorder(self) -> Any:
+        return self.builder
+
     def __bool__(self) -> bool:
         if self.size != 1:
             bool(np.empty(self.shape))                    # NumPy's own error or warning
             return False
         truth = self if self.dtype == np.bool_ else np.not_equal(self, 0)
-        return self.builder.decide(truth.reshape(()))
+        return self.recorder.decide(truth.reshape(()))
 
     def __int__(self) -> int:
         if self.size != 1:
             raise TypeError("only 0-dimensional arrays can be converted to Python scalars")
-        return self.builder.decide(self.reshape(()).astype(np.int64))
+        return self.recorder.decide(self.reshape(()).astype(np.int64))
 
     def __index__(self) -> int:
         if self.ndim or self.dtype.kind not in "iu":
             raise TypeError("only integer scalar arrays can be converted to a scalar index")
-        return self.builder.decide(self)
+        return self.recorder.decide(self)
 
     def __format__(self, spec: str) -> str:
         if spec:
