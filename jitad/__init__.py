@@ -27,9 +27,10 @@ from jitad.errors import (
     TapeMismatchWarning,
     UnsupportedOperationError,
 )
+from jitad.version import __version__
 
-__version__ = "0.1.0"
 __all__ = [
+    "__version__",
     "ArgumentTypeError", "CaptureError", "ConcretizationError", "JitadError", "LeakedTracerError", "MutationError",
     "OutputError", "SignatureError", "TapeError", "TapeMismatchError", "TapeMismatchWarning",
     "UnsupportedOperationError", "cache", "cond", "fori_loop", "grad", "jit", "jit_grad", "scan", "value_and_grad",

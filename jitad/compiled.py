@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jitad.compile.forks import gate
 from jitad.display import Text
 from jitad.entry import Entry
 from jitad.errors import SignatureError
@@ -64,14 +65,14 @@ class CompiledTape:
     @property
     def source(self) -> Text:
         """The generated code as Python source."""
-        return Text(self._kernel.source)
+        return Text(self._printable.source)
 
     @property
     def source_file(self) -> Path:
         """The generated code in a file of its own, which lives as long as the process."""
         from jitad.compile.source import write
 
-        return write(self._kernel.source)
+        return write(self._printable.source)
 
     def step(self, *args: Any, **kwargs: Any) -> Any:
         """What a call gives, by the generated code run as plain Python: set a breakpoint in `source_file`.
@@ -81,7 +82,7 @@ class CompiledTape:
         from jitad.compile.source import run
 
         inputs = self._inputs_like(args, kwargs)
-        status, outputs = run(self.source_file, self._kernel.program, self.tape, inputs)
+        status, outputs = run(self.source_file, self._printable.program, self.tape, inputs)
         if status:
             raise SignatureError(
                 f"the generated code stopped with status {status}: these arguments are not served by it")
@@ -103,6 +104,13 @@ class CompiledTape:
     @cached_property
     def _kernel(self) -> Any:
         return self._entry.kernel(self._inputs())
+
+    @cached_property
+    def _printable(self) -> Any:
+        """The kernel with its program, which one from the disk does not have."""
+        from jitad.compile.runtime import Kernel
+
+        return self._kernel if isinstance(self._kernel, Kernel) else Kernel(self.tape, self._kernel.kinds)
 
     @property
     def kernel(self) -> Any:
@@ -149,7 +157,8 @@ class CompiledTape:
         def otherwise(x: np.ndarray) -> Any:
             args = [x if i == place % len(arguments.args) else a for i, a in enumerate(arguments.args)]
             return transformed(*args, **arguments.kwargs)
-        return Callback(entry.tape, [*arguments.inputs, *captured], index, otherwise)
+        with gate:
+            return Callback(entry.tape, [*arguments.inputs, *captured], index, otherwise)
 
     def __reduce__(self) -> Any:
         return _compiled_for, (self._transformed, self._arguments.args, self._arguments.kwargs)

@@ -58,7 +58,8 @@ def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, le
     Examples
     --------
     >>> import numpy as np
-    >>> scan(lambda total, x: (total + x, total), 0.0, np.array([1.0, 2.0, 3.0]))
+    >>> total, before = scan(lambda total, x: (total + x, total), 0.0, np.array([1.0, 2.0, 3.0]))
+    >>> float(total), before
     (6.0, array([0., 1., 3.]))
     """
     leaves, paths, tree = flatten(xs, "xs")
@@ -267,9 +268,9 @@ def _recorded(recorder: Recorder, step: Callable[[Body, Any], tuple[Any, Any]], 
     stacked, shape = leaves_of(y)
     rows = [None if v is None else _lifted(recorder, v, "y") for v in stacked]
     with recorder.plain():
-        results = [fitted(v, a, path) for v, a, path in zip(new, avals, paths, strict=True) if v is not None]
+        results = [fitted(v, a, path) for v, a, path in zip(new, avals, paths, strict=True) if v is not None and a]
         tape, invariants = body.close([*results, *(v for v in rows if v is not None)])
-        start = [fitted(v, a, path) for v, a, path in zip(first, avals, paths, strict=True) if v is not None]
+        start = [fitted(v, a, path) for v, a, path in zip(first, avals, paths, strict=True) if v is not None and a]
         if checkpoint:
             finals, stacks = loop_in_chunks(recorder, tape, start, body.scanned, invariants, steps, reverse)
         else:

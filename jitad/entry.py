@@ -6,7 +6,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +21,7 @@ from jitad.errors import ArgumentTypeError, OutputError, SignatureError
 from jitad.evaluate import GuardMiss, evaluate
 from jitad.optimise import optimise
 from jitad.request import Arguments, Request, check_places
+from jitad.reroll import reroll
 from jitad.tape import Builder, Guard, Tape, Value
 from jitad.trace.pytree import TreeDef, flatten, leaves_of, unflatten
 from jitad.trace.recorder import Recorder, Recording, as_output, record
@@ -212,10 +213,10 @@ if hasattr(os, "register_at_fork"):
 
 
 def build(target: Target, request: Request, arguments: Arguments) -> Entry:
-    """Record the function, differentiate, optimise."""
+    """Record the function, re-roll its loops, differentiate, optimise."""
     name = target.function.__qualname__
     with gate:
-        recording = record(target, arguments.args, arguments.kwargs, arguments.positional)
+        recording = rerolled(record(target, arguments.args, arguments.kwargs, arguments.positional))
         if request.what == "value":
             outputs, labels, result = _value_outputs(recording)
         else:
@@ -223,6 +224,17 @@ def build(target: Target, request: Request, arguments: Arguments) -> Entry:
         tape = optimise(recording.builder.finish(outputs, labels))
     return Entry(name, request, arguments.signature, arguments.names, arguments.dynamic, arguments.structures,
                  tuple(arguments.kwargs), tape, recording.plan, result, bool(tape.guards))
+
+
+def rerolled(recording: Recording) -> Recording:
+    """The recording with its loops as scans."""
+    parts = (recording.argument_inputs, recording.captured_inputs, recording.outputs)
+    values = reroll(recording.builder, [v for part in parts for v in part])
+    if not values or values[0].builder is recording.builder:
+        return recording
+    arguments, captured, outputs = (tuple(itertools.islice(rest, len(part))) for rest in [iter(values)] for part in parts)
+    return replace(recording, builder=values[0].builder, argument_inputs=arguments, captured_inputs=captured,
+                   outputs=outputs)
 
 
 def _value_outputs(recording: Recording) -> tuple[list[Value], list[str], Result]:

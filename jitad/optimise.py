@@ -145,8 +145,8 @@ def _scaled(product: Value, number: float) -> Value | None:
     left, right = (product.builder.value(i) for i in product.node.inputs)
     for x, constant in ((left, right), (right, left)):
         c = number_of(constant)
-        exact = c is not None and (_power_of_two(c) or _power_of_two(number)) and _normal(c * number, x.dtype)
-        if c is not None and exact and x.dtype.kind == "f":
+        if c is not None and x.dtype.kind == "f" and (_power_of_two(c) or _power_of_two(number)) and _normal(
+                c * number, x.dtype):
             return x * _like(constant, c * number)
     return None
 

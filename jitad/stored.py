@@ -20,6 +20,7 @@ from jitad.compile.native import llvm, processor
 from jitad.compile.stored_kernel import StoredKernel
 from jitad.request import Arguments, Request
 from jitad.trace.pytree import TreeDef
+from jitad.version import __version__
 
 if TYPE_CHECKING:
     from jitad.entry import Entry
@@ -34,7 +35,6 @@ def _build() -> tuple[str, ...]:
     import optree
     import scipy
 
-    from jitad import __version__
 
     newest, total = 0, 0
     for folder in (Path(__file__).parent, *map(Path, cache.__path__)):

@@ -13,6 +13,7 @@ from jitad.cache.contents import ShapeChurnWarning
 from jitad.cache.identity import Target, code_key, unwrap
 from jitad.cache.signature import Signature
 from jitad.compile.forks import gate
+from jitad.compile.kernel_errors import Miss
 from jitad.display import Text
 from jitad.entry import Entry, TapeNeeded, build, differentiated, write_out
 from jitad.errors import ArgumentTypeError, CaptureError, MutationError
@@ -35,8 +36,6 @@ class Transformed:
     __qualname__: str
 
     def __init__(self, function: Callable[..., Any], request: Request, settings: Settings = DEFAULTS):
-        from jitad.compile.kernel_errors import Miss
-
         name_after(self, function)
         inner = _transformed_in(function)
         plain = calling(function) if inner is not None else function
@@ -143,25 +142,37 @@ class Transformed:
                     return known.warm(*arguments.args, **arguments.kwargs)   # type: ignore[misc]
             except self._miss:
                 continue
+        with gate:
+            entry, inputs = self._ready(arguments)
+        if entry.passing:
+            return entry.interpret(inputs)
+        try:
+            return entry.run(inputs)
+        except TapeNeeded:
+            entry.complete(self._target, arguments)
+            return entry.run(inputs)
+
+    def _ready(self, arguments: Arguments) -> tuple[Entry, list[Any]]:
+        """The entry that serves a call, compiled and remembered, and the inputs of its kernel."""
         entry = self._entry(arguments)
         captured = entry.captured(self._target)
         while captured is None:                          # changed by another thread since the entry was chosen
             entry = self._entry(arguments)
             captured = entry.captured(self._target)
         inputs = [*arguments.inputs, *captured]
-        if entry.passing:
-            return entry.interpret(inputs)
-        try:
-            self._remember(entry, arguments, inputs)
-            return entry.run(inputs)
-        except TapeNeeded:
-            entry.complete(self._target, arguments)
-            return entry.run(inputs)
+        if not entry.passing:
+            try:
+                self._remember(entry, arguments, inputs)
+            except TapeNeeded:
+                entry.complete(self._target, arguments)
+                self._remember(entry, arguments, inputs)
+        return entry, inputs
 
     def _complete(self, arguments: Arguments) -> Entry:
         """The entry for these arguments, with its tape."""
-        entry = self._entry(arguments)
-        entry.complete(self._target, arguments)
+        with gate:
+            entry = self._entry(arguments)
+            entry.complete(self._target, arguments)
         return entry
 
     def _key(self, signature: Signature) -> Any:
@@ -179,9 +190,8 @@ class Transformed:
             reasons = self._reasons(owner, arguments)
             if reasons:
                 report(self.__name__, reasons, self._on_mismatch)
-            with gate:
-                entry = stored.load(self._target, self._request, arguments) or build(
-                    self._target, self._request, arguments)
+            entry = stored.load(self._target, self._request, arguments) or build(
+                self._target, self._request, arguments)
             cache.store.note_miss(owner, reasons)
             return entry
         return cache.store.get_or_build(owner, key, make, accept=accept)
@@ -222,7 +232,9 @@ class Transformed:
         if captured is None:
             return entry.plan.changes(self._target)
         guard = entry.missed([*arguments.inputs, *captured])
-        return [] if guard is None else [f"another way is taken at {guard.where}"]
+        if guard is None:
+            return []
+        return [f"another way is taken {f'at {guard.where}' if guard.where else 'through the branches'}"]
 
     def _reasons(self, owner: str, arguments: Arguments) -> list[str]:
         """How this call differs from the closest that the function has seen, the latest if several are as close; empty

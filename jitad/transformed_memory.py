@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jitad.cache.signature import Signature
+from jitad.compile.kernel_errors import Miss, StatusMiss
 from jitad.entry import Entry
 
 
@@ -39,8 +40,6 @@ class Bound(weakref.WeakKeyDictionary):
 
 def either(ways: list[Any]) -> Callable[..., Any]:
     """Ways through one function's branches, tried in turn: each kernel knows whether it is on its way."""
-    from jitad.compile.kernel_errors import Miss, StatusMiss
-
     def warm(*args: Any, **kwargs: Any) -> Any:
         for way in ways:
             try:

@@ -247,7 +247,7 @@ def test_configure_changes_what_is_given(own_store):
     default = cache.configuration()
     assert default == (1024, 512 * 1024**2, "lru", None, 128, "warn", default.disk, 32)
     assert cache.configure(maxbytes=None, per_function=7, on_mismatch="error", disk=False) is None
-    assert cache.configuration() == (1024, None, "lru", None, 7, "error", False)
+    assert cache.configuration() == (1024, None, "lru", None, 7, "error", False, 32)
     cache.configure(policy="ttl", ttl=3)
     cache.configure(maxsize=5, ttl=4.5)
     assert cache.configuration()[:5] == (5, None, "ttl", 4.5, 7) == own_store.limits
@@ -277,6 +277,8 @@ def test_configure_changes_what_is_given(own_store):
         ({"policy": "ttl", "ttl": float("nan")}, ValueError, "positive"),
         ({"policy": "ttl", "ttl": "1 h"}, TypeError, "ttl must be a number of seconds"),
         ({"on_mismatch": "raise"}, ValueError, "on_mismatch must be one of 'warn', 'error', 'silent', not 'raise'"),
+        ({"ways": 0}, ValueError, "ways must be at least 1"),
+        ({"ways": None}, TypeError, "ways must be an integer"),
         ({"disk": 1}, TypeError, "disk must be True or False"),
         ({"size": 1}, TypeError, "size"),
     ],

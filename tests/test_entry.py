@@ -18,7 +18,8 @@ from jitad import cache, jit, jit_grad
 from jitad.compile import entry_layout, runtime
 from jitad.compile.arguments import argument_type, layout_of
 from jitad.compile.entry_layout import UnknownLayout, layout
-from jitad.compile.entry_llvm import WORTH_RELEASING, estimated_time, python_function
+from jitad.compile.entry_call import python_function
+from jitad.compile.entry_llvm import WORTH_RELEASING, estimated_time
 from jitad.compile.loops import DTYPE_TAGS
 from jitad.compile.native import load_code
 from jitad.compile.runtime import Kernel, SignatureMiss, StatusMiss
@@ -331,7 +332,7 @@ import numpy as np
 from jitad import value_and_grad
 assert value_and_grad(lambda x: np.sum(x * x))(np.ones(3))[0] == 3.0
 if len(sys.argv) > 1:
-    from jitad.compile.entry_llvm import python_function
+    from jitad.compile.entry_call import python_function
     from jitad.compile.native import load_code
     call = python_function(load_code(pathlib.Path(sys.argv[1]).read_bytes()))
     a, b = call(np.arange(3.0), 2.0, np.int32(7))

@@ -31,12 +31,14 @@ Loader = Callable[[ir.IRBuilder, Expr, list[Any]], Any]
 
 
 def build(builder: ir.IRBuilder, expr: Expr, variables: Mapping[str, Any], expand: Expansions = EXPANSIONS,
-          memo: dict[Expr, Any] | None = None, load: Loader | None = None, inline: bool = True) -> Any:
+          memo: dict[Expr, Any] | None = None, load: Loader | None = None, inline: bool = True,
+          apart: bool = False) -> Any:
     """The value of `expr` at the builder's position.
 
     `memo` may be shared by calls whose code dominates one another's. `load` builds
     the `load` operation from the expression and the values of its indices. Without `inline`
-    math functions stay calls: less code, for what runs once.
+    math functions stay calls: less code, for what runs once. `apart`: two products that are added are
+    rounded first, so that they cancel where NumPy's do. (The math functions count on fused operations.)
     """
     memo = {} if memo is None else memo
     stack = [expr]
@@ -56,11 +58,12 @@ def build(builder: ir.IRBuilder, expr: Expr, variables: Mapping[str, Any], expan
         elif node.op == "load" and load is not None:
             memo[node] = load(builder, node, [memo[a] for a in operands])
         else:
-            memo[node] = operation(builder, node, [memo[a] for a in operands], expand, inline)
+            memo[node] = operation(builder, node, [memo[a] for a in operands], expand, inline, apart)
     return memo[expr]
 
 
-def operation(builder: ir.IRBuilder, node: Expr, values: list[Any], expand: Expansions, inline: bool) -> Any:
+def operation(builder: ir.IRBuilder, node: Expr, values: list[Any], expand: Expansions, inline: bool,
+              apart: bool) -> Any:
     """One operation on built operands."""
     op, dtype = node.op, node.dtype
     if op == "const":
@@ -79,7 +82,7 @@ def operation(builder: ir.IRBuilder, node: Expr, values: list[Any], expand: Expa
         return builder.not_(values[0])
     if dtype in ("f8", "f4"):
         if op in FLOAT_OPS:
-            return getattr(builder, FLOAT_OPS[op])(*values, flags=() if _products(op, values) else CONTRACT)
+            return getattr(builder, FLOAT_OPS[op])(*values, flags=() if apart and _products(op, values) else CONTRACT)
         if op == "neg":
             return builder.fneg(values[0])
         if op in INTRINSICS:
@@ -104,8 +107,7 @@ def operation(builder: ir.IRBuilder, node: Expr, values: list[Any], expand: Expa
 
 
 def _products(op: str, values: list[Any]) -> bool:
-    """Whether two products are added. Where they cancel, one rounding less would show: ``x * x - y * y`` is zero for
-    equal x and y, and its square root not NaN."""
+    """Whether two products are added: ``x * x - y * y`` is zero for equal x and y, and its square root not NaN."""
     return op in ("add", "sub") and all(getattr(v, "opname", "") == "fmul" for v in values)
 
 
