@@ -188,7 +188,8 @@ class _Loop:
             return False
         gain = sum(nodes[n].prim.cost * nodes[n].aval.size for n in leaving
                    if nodes[n].prim.kind == "elementwise" and nodes[n].prim.cost >= HEAVY)
-        gain += STACK * sum(self.form.input(i).size for i, terms in group.items() if terms and self._outer_sum(i, terms))
+        gain += STACK * sum(self.form.input(i).size for i, terms in group.items()
+                            if terms and self._outer_sum(i, terms))
         stacked = self.frontier | {self.body.outputs[s] for s in self.stacks - set(self.after)}
         kept = self.frontier | edge | {self.body.outputs[s] for s in self.stacks - {*group, *self.after}}
         price = STACK * (sum(nodes[n].aval.size for n in kept) - sum(nodes[n].aval.size for n in stacked))

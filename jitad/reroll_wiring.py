@@ -150,7 +150,7 @@ class Wire:
         line = offsets[r] + step * (np.arange(len(refs)) - r)[:, None]
         bad = np.flatnonzero((offsets != line).any(axis=1))
         first, stop = int(bad[bad < r].max(initial=-1)) + 1, int(bad[bad > r].min(initial=len(refs)))
-        if len(refs) - (stop - first) > max(2 * EDGE, len(refs) // 2):
+        if len(refs) - (stop - first) > max(2 * EDGE if step.any() else 0, len(refs) // 2):
             return column
         self.first, self.stop = low + first, low + stop
         return Column("walked", views.intern(*_map(views, form, line[first])), refs=[(source, form)], place=low,

@@ -239,7 +239,7 @@ class Transformed:
     def _reasons(self, owner: str, arguments: Arguments) -> list[str]:
         """How this call differs from the closest that the function has seen, the latest if several are as close; empty
         for the first."""
-        entries = [entry for _, entry in cache.store.entries(owner) if entry.request == self._request]
+        entries = [entry for key, entry in cache.store.entries(owner) if key == self._key(entry.signature)]
         entries = [*dict.fromkeys([known.entry for known in self._known if known.entry in entries] + entries)]
         ways = [self._changes(entry, arguments) for entry in entries if entry.signature == arguments.signature] or [
             differences(arguments, self._positional(len(e.structures) - len(e.keywords)), e) for e in entries]
@@ -271,8 +271,8 @@ class Transformed:
         def action() -> None:
             others = [k for k in self._known if k is not known and k.warm is not None]
             self._known = (known, *others[:REMEMBERED - 1])
-            ways = [k.warm for k in self._known if k.entry.guarded and k.signature == known.signature]
-            self._warm = either(ways) if known.entry.guarded and len(ways) > 1 else known.warm
+            ways = [k.warm for k in self._known if k.guarded and k.signature == known.signature]
+            self._warm = either(ways) if known.guarded and len(ways) > 1 else known.warm
         cache.store.publish(owner_of(self), self._key(known.signature), known.entry, known, action)
 
     def _keyword_names(self, count: int) -> list[str | None]:

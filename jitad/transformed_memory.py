@@ -17,14 +17,16 @@ class Remembered:
     warm: Callable[..., Any] | None = None
 
     def __init__(self, home: Any, signature: Signature, entry: Entry):
-        self.home, self.signature, self.entry = weakref.ref(home), signature, entry
+        self.home, self.signature = weakref.ref(home), signature
+        self.entry: Entry | None = entry
+        self.guarded = entry.guarded
 
     def forget(self) -> None:
         """Called by the cache: the entry is gone."""
         home = self.home()
         if home is not None:
             home._warm = None
-        self.warm = None
+        self.warm = self.entry = None
 
 
 class Bound(weakref.WeakKeyDictionary):

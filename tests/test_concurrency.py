@@ -168,3 +168,75 @@ def test_a_c_function_in_several_threads():
         return True
 
     assert all(together(work, 2))
+
+
+class Locked:
+    """A lock that may not be taken."""
+
+    def __enter__(self):
+        raise AssertionError("a warm call takes no lock")
+
+    acquire = __enter__
+
+    def __exit__(self, *args):
+        raise AssertionError
+
+
+def test_warm_calls_take_no_lock(monkeypatch):
+    data = np.ones(3)
+
+    @jit_grad
+    def f(x):
+        return np.sum(x * data) if x[0] > 0 else np.sum(x * x)
+
+    f(x3)
+    with pytest.warns(UserWarning, match="another way"):
+        f(-x3)
+    f(x3), f(-x3)
+    (entries,) = [cache.store.entries(owner) for owner in cache.store.owners()]
+    with monkeypatch.context() as patch:
+        patch.setattr(cache.store, "_lock", Locked())
+        for _, entry in entries:
+            patch.setattr(entry, "lock", Locked())
+        for sign in (1, -1, 1):
+            np.testing.assert_array_equal(f(sign * x3), data if sign > 0 else -2 * x3)
+    assert cache.info(f).compiles == 2
+
+
+def test_different_functions_at_once_are_each_compiled_once():
+    """No more builds than keys, whoever comes first."""
+    sources = [f"def f(x): return np.sum(x * {n}.0) + np.sum(np.exp(x))" for n in range(4)]
+
+    def work(i):
+        found = []
+        for n in range(4):
+            space = {"np": np}
+            exec(sources[(i + n) % 4], space)
+            found.append(jit_grad(space["f"])(x3) - np.exp(x3))
+        return [np.round(g[0], 9) for g in found] == [(i + n) % 4 for n in range(4)]
+
+    assert all(together(work))
+    assert cache.info().compiles == 4
+
+
+def test_kernels_are_re_entrant_and_release_the_gil():
+    """While one thread is in a long kernel, another goes on with Python."""
+    X, theta = np.random.default_rng(0).normal(size=(200_000, 20)), np.zeros(20)
+    g = value_and_grad(lambda theta, X: np.sum(np.log1p(np.exp(X @ theta))))
+    expected = g(theta, X)
+    inside, counts = threading.Event(), []
+
+    def work(i):
+        if i == 0:
+            inside.set()
+            results = [g(theta, X) for _ in range(5)]
+            inside.clear()
+            return all(r[0] == expected[0] and np.array_equal(r[1], expected[1]) for r in results)
+        inside.wait(10)
+        count = 0
+        while inside.is_set():
+            count += 1
+        counts.append(count)
+        return np.array_equal(g(theta, X)[1], expected[1])
+
+    assert all(together(work, 2)) and counts[0] > 0

@@ -96,7 +96,7 @@ def test_entries_keep_neither_function_nor_captures_alive(make):
 def test_arguments_and_results_are_not_kept():
     g = value_and_grad(lambda x, X: np.sum(X @ x))
     x, X = np.ones(3), np.ones((4, 3))
-    value, gradient = g(x, X)
+    _, gradient = g(x, X)
     references = [weakref.ref(a) for a in (x, X, gradient)]
     del x, X, gradient
     assert gone(*references)

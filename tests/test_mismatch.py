@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 import pytest
 
-from jitad import TapeMismatchWarning, cache, jit, jit_grad, value_and_grad
+from jitad import TapeMismatchError, TapeMismatchWarning, cache, jit, jit_grad, value_and_grad
 
 x3 = np.array([1.0, 2.0, 3.0])
 x4 = np.array([1.0, 2.0, 3.0, 4.0])
@@ -213,3 +213,116 @@ def test_warnings_as_errors_do_not_break_anything():
         np.testing.assert_array_equal(g(x3), 3 * x3**2)
     assert len(warned(g, x4)) == 1
     np.testing.assert_array_equal(g(x4), 3 * x4**2)
+
+
+# --- on_mismatch ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def configured():
+    """Set the mode for all functions, until the test is over."""
+    yield lambda mode: cache.configure(on_mismatch=mode)
+    cache.configure(on_mismatch="warn")
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["per function", "global"])
+def test_error_and_silent(configured, own):
+    state = {"mode": "a"}
+    f = lambda x: np.sum(x**2) if state["mode"] == "a" else np.sum(x)
+    silent, strict = (jit_grad(f, on_mismatch=m if own else None) for m in ("silent", "error"))
+    configured("warn" if own else "silent")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        silent(x3), silent(x4), silent(1.0)               # the first is no mismatch
+        state["mode"] = "b"
+        np.testing.assert_array_equal(silent(x3), np.ones(3))
+        assert cache.info(silent).compiles == 4
+        configured("warn" if own else "error")
+        np.testing.assert_array_equal(strict(x3), np.ones(3))       # what is there serves
+        for call, text in [(lambda: strict(x3.astype("f4")), "argument `x`: dtype float64 -> float32"),
+                           (lambda: strict.compile(np.ones(7)), "argument `x`: shape"),
+                           (lambda: strict.tape(np.ones(7)), "argument `x`: shape")]:
+            with pytest.raises(TapeMismatchError, match="would be compiled again") as caught:
+                call()
+            assert text in str(caught.value) and f"{__file__}:" in str(caught.value)
+        state["mode"] = "c"
+        with pytest.raises(TapeMismatchError, match="'b' -> 'c'"):
+            strict(x3)
+        state["mode"] = "b"
+        np.testing.assert_array_equal(strict(x3), np.ones(3))
+    assert cache.info(strict).compiles == 4, "what is refused is not compiled"
+
+
+def test_the_functions_own_mode_comes_first(configured):
+    configured("error")
+    g, h = jit_grad(f, on_mismatch="warn"), value_and_grad(f, on_mismatch="silent")
+    g(x3, 2.0), h(x3, 2.0)
+    assert len(warned(g, x4, 2.0)) == 1 and not warned(h, x4, 2.0)
+    assert not warned(h.value, x3, 2.0) and not warned(h.value, x4, 2.0), "and that of its siblings"
+    with pytest.raises(TypeError, match="compiled again"):  # an argument error like any other, too
+        jit(f)(x3, 2.0), jit(f)(np.ones(6), 2.0)
+
+
+def test_odd_modes_are_refused():
+    with pytest.raises(TypeError, match='on_mismatch must be "warn", "error" or "silent", not True'):
+        jit_grad(f, on_mismatch=True)
+
+
+# --- ways through branches -----------------------------------------------------------------------------------------
+
+
+def stairs(x):
+    return np.sum(x) * int(x[0])
+
+
+def test_beyond_a_number_of_ways_a_function_runs_uncompiled():
+    limit = cache.configuration().ways
+    cache.configure(ways=4)
+    try:
+        g = jit_grad(stairs, on_mismatch="silent")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for n in [*range(8), *range(8)]:
+                np.testing.assert_array_equal(g(np.array([n + 0.5, 1.0])), np.full(2, n))
+            np.testing.assert_array_equal(jit_grad(stairs)(np.array([9.5, 1.0])), np.full(2, 9))
+        (warning,) = caught
+        assert warning.category is cache.ShapeChurnWarning and warning.filename == __file__
+        line = stairs.__code__.co_firstlineno + 1
+        assert f"test_mismatch.py:{line}" in str(warning.message) and "np.where" in str(warning.message)
+        assert "4 ways" in str(warning.message) and "configure(ways=" in str(warning.message)
+        info = cache.info(g)
+        assert (info.compiles, info.currsize, info.misses) == (4, 4, 4 + 4 + 4 + 1)
+        assert "another way is taken at" in cache.explain(g)
+        assert g.compile(np.array([20.5, 1.0]))(np.array([2.5, 1.0]))[0] == 2.0
+        with pytest.raises(TapeMismatchError, match="another way"):
+            jit_grad(stairs, on_mismatch="error")(np.array([11.5, 1.0]))
+        cache.configure(ways=9)
+        g(np.array([7.5, 1.0]))
+        assert cache.info(g).compiles == 5
+    finally:
+        cache.configure(ways=limit)
+
+
+def test_ways_under_other_captured_values_do_not_count():
+    limit = cache.configuration().ways
+    cache.configure(ways=2)
+    try:
+        for n in range(4):
+            g = jit_grad(lambda x, n=n: np.sum(x) * n if x[0] > 0 else np.sum(x * x) * n, on_mismatch="silent")
+            for x in (x3, -x3):
+                g(x), g(x)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert cache.info(g).compiles == 8
+    finally:
+        cache.configure(ways=limit)
+
+
+def test_a_compiled_tape_belongs_to_its_function():
+    g, h = jit_grad(f), jit_grad(lambda theta, X: np.sum(theta**2) * X)
+    compiled = g.compile(x3, 2.0)
+    assert not hasattr(compiled, "bind") and compiled.__wrapped__ is f
+    with pytest.raises(TypeError):
+        compiled(h)                                       # a function is no argument
+    np.testing.assert_array_equal(h.compile(x3, 2.0)(x3, 2.0), 4 * x3)
+    np.testing.assert_array_equal(compiled(x3, 2.0), np.full(3, 2.0))

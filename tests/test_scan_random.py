@@ -31,7 +31,8 @@ class Random:
         self.seed, rng = seed, np.random.default_rng(seed)
         self.length = int(rng.integers(0, 9))
         self.reverse, self.counter = bool(rng.integers(2)), bool(rng.integers(2))
-        pick = lambda low, high: [SHAPES[k] for k in rng.integers(0, 5 if seed % 3 == 0 else 4, rng.integers(low, high))]
+        kinds = 5 if seed % 3 == 0 else 4
+        pick = lambda low, high: [SHAPES[k] for k in rng.integers(0, kinds, rng.integers(low, high))]
         self.carries, self.fixed = pick(1, 4), pick(0, 3)
         self.rows = []
         for shape in pick(0, 3):
@@ -86,8 +87,8 @@ class Random:
     def sources(self, builder):
         values = [builder.input(Aval(x.shape, F8), f"x{i}") for i, x in enumerate(self.inputs)]
         n, m = len(self.carries), len(self.arrays)
-        return values, values[:n], [(v, o, s) for v, (_, o, s) in zip(values[n:n + m], self.arrays, strict=True)], values[
-            n + m:]
+        scanned = [(v, o, s) for v, (_, o, s) in zip(values[n:n + m], self.arrays, strict=True)]
+        return values, values[:n], scanned, values[n + m:]
 
     def as_loop(self, builder, chunks=False):
         values, init, scanned, fixed = self.sources(builder)
@@ -124,7 +125,7 @@ class Random:
         total = None
         for k, v in enumerate(values):
             part = v
-            if k >= 0 and v.ndim and getattr(v.node.prim, "kind", "") == "pick" and v.node.params["index"] >= _carries(v):
+            if v.ndim and v.node.prim.kind == "pick" and k >= _carries(v):
                 weights = np.arange(1.0, v.shape[0] + 1).reshape(-1, *(1,) * (v.ndim - 1))
                 part = TABLE["sin"](v * weights)
             part = reduce_sum(part, tuple(range(part.ndim)))

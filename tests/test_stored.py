@@ -1,4 +1,4 @@
-"""Machine code from the disk through `jit_grad`: what another process finds, what it does not, and a disk that fails."""
+"""Machine code from the disk through `jit_grad`: what another process finds, and a disk that fails."""
 from __future__ import annotations
 
 import errno

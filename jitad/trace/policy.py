@@ -6,6 +6,7 @@ import datetime
 import io
 import logging
 import os
+import pathlib
 import random
 import sys
 from collections.abc import Callable, MutableMapping
@@ -114,17 +115,19 @@ def substitute(value: Any) -> Any | None:
 # --- impurity -------------------------------------------------------------------------------
 
 _GENERATORS = (random.Random, np.random.Generator, np.random.RandomState)
-_RANDOM = ("random", "secrets", "numpy.random")
+_RANDOM = ("random", "secrets", "numpy.random", "uuid")
 _CLOCKS = ("time",)
-_FILES = frozenset({builtins.open, io.open, os.open, os.urandom, os.getenv, builtins.input,
-                    np.load, np.loadtxt, np.genfromtxt, np.fromfile})
+_FILES = frozenset({builtins.open, io.open, os.open, os.urandom, os.getenv, os.getpid, os.getcwd, os.listdir,
+                    os.scandir, os.stat, os.popen, os.system, os.path.exists, os.path.isfile, os.path.isdir, os.path.getmtime,
+                    os.path.getsize, builtins.input, np.load, np.loadtxt, np.genfromtxt, np.fromfile})
+_READING = ("open read_text read_bytes stat lstat exists is_file is_dir iterdir glob rglob".split())
 _DYNAMIC = frozenset({builtins.eval, builtins.exec})
 
 
 def _impurity(value: Any) -> str | None:
     """What a callable does that a recording cannot repeat, or None."""
     if isinstance(value, type):
-        return None
+        return "draws random numbers" if issubclass(value, _GENERATORS) and value is not np.random.Generator else None
     kind = type(value)
     owner = getattr(value, "__self__", None) if kind in (BuiltinFunctionType, MethodType) else value
     if isinstance(owner, _GENERATORS):
@@ -149,6 +152,8 @@ def refused(value: Any, name: str, where: Callable[[], Any]) -> Any | None:
     """A callable that raises in place of one that is impure, or None when the value is fine."""
     if value is datetime.datetime or value is datetime.date:
         return _refusing_date(value, where)
+    if value is pathlib.Path or isinstance(value, pathlib.Path):
+        return _refusing_path(value, where)
     if hasattr(type(value), "rvs") and not is_user_class(type(value)):
         return Distribution(value, where)
     why = _impurity(value)
@@ -197,3 +202,13 @@ def _refusing_date(cls: Any, where: Callable[[], Any]) -> type:
 
     names = [n for n in ("now", "utcnow", "today") if hasattr(cls, n)]
     return Meta(cls.__name__, (cls,), dict.fromkeys(names, staticmethod(no_clock)))
+
+
+def _refusing_path(path: Any, where: Callable[[], Any]) -> Any:
+    """The class of paths, or one of them, without the methods that look at files."""
+    def refusing(name: str) -> Callable[..., Any]:
+        return lambda *args, **kwargs: Refused(f"Path.{name}", "reads what lies outside the program", where)()
+
+    cls = type(pathlib.Path()) if isinstance(path, type) else type(path)
+    made = type(cls.__name__, (cls,), {name: refusing(name) for name in _READING})
+    return made if isinstance(path, type) else made(path)
