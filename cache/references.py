@@ -25,6 +25,7 @@ __all__ = ["Reference", "Unstorable", "refer", "resolve"]
 
 Reference = tuple[str, str, str]
 LIBRARIES = frozenset({"builtins", "jitad", "llvmlite", "numba", "numpy", "optree", "scipy"})  # told by their versions
+VERSIONED = LIBRARIES | sys.stdlib_module_names
 _MISSING = object()
 
 
@@ -45,7 +46,10 @@ def refer(value: Any) -> Reference:
     """
     for module, name in _candidates(value):
         if isinstance(module, str) and isinstance(name, str) and _find(module, name) is value:
-            return module, name, _digest(value)
+            digest = _digest(value)
+            if not digest and not isinstance(value, ModuleType) and module.partition(".")[0] not in VERSIONED:
+                raise Unstorable(value, "is compiled code of an unknown version")
+            return module, name, digest
     raise Unstorable(value, "cannot be found by its name")
 
 

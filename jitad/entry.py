@@ -232,7 +232,8 @@ def rerolled(recording: Recording) -> Recording:
     values = reroll(recording.builder, [v for part in parts for v in part])
     if not values or values[0].builder is recording.builder:
         return recording
-    arguments, captured, outputs = (tuple(itertools.islice(rest, len(part))) for rest in [iter(values)] for part in parts)
+    rest = iter(values)
+    arguments, captured, outputs = (tuple(itertools.islice(rest, len(part))) for part in parts)
     return replace(recording, builder=values[0].builder, argument_inputs=arguments, captured_inputs=captured,
                    outputs=outputs)
 

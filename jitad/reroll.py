@@ -55,10 +55,10 @@ def _roll(emitter: Emitter, repetitions: Repetitions, begin: int, least: int) ->
         for within in range(begin + 1, begin + period):
             for inner, end in repetitions.at(within, period // 2):
                 if _replaced(emitter, within, inner, end, least):
-                    repetitions.known.clear()
+                    repetitions.known.pop(inner, None)
                     return emitter.done
         if _replaced(emitter, begin, period, stop, least):
-            repetitions.known.clear()
+            repetitions.known.pop(period, None)
             return emitter.done
     return begin + 1
 

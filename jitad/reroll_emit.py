@@ -41,6 +41,7 @@ class Emitter:
         self.place: list[int] = spine.place.tolist()
         self.loop_of = [-1] * (len(spine.members) + 1)
         self.loops: list[Rolled] = []
+        self.guarded = sorted(self.place[spine.ref(number)[0]] for number in old.guards)
         self.done = 0
         for number, name in zip(old.inputs, old.names, strict=True):
             self.builder.line = old.nodes[number].where

@@ -8,7 +8,7 @@ import numpy as np
 
 from jitad.reroll_spine import Spine
 
-GRAM = 4              # tokens that are compared at once to find candidates
+GRAM = 32             # tokens that are compared at once to find candidates, at most
 CANDIDATES = 64       # distances that are tried at one position
 LAGS = 64             # iterations back to which a value may be carried
 FORBIDDEN = 1 << 40   # what it costs to carry a bundle
@@ -20,7 +20,7 @@ class Repetitions:
 
     def __init__(self, spine: Spine, least: int):
         self.tokens, self.least = spine.tokens, least
-        self.next = _next_gram(self.tokens)
+        self.next = _next_gram(self.tokens, min(GRAM, max(least // 4, 2)))
         self.known: dict[int, int] = {}                 # to where a period has been followed
 
     def starts(self, begin: int) -> int:
@@ -58,13 +58,13 @@ class Repetitions:
         return len(self.tokens)
 
 
-def _next_gram(tokens: Any) -> list[int]:
-    """For each position the next one with the same `GRAM` tokens from there on, or -1."""
-    count = len(tokens) - GRAM + 1
+def _next_gram(tokens: Any, size: int) -> list[int]:
+    """For each position the next one with the same `size` tokens from there on, or -1."""
+    count = len(tokens) - size + 1
     if count <= 0:
         return []
     grams = np.zeros(count, np.uint64)
-    for i in range(GRAM):
+    for i in range(size):
         grams = grams * np.uint64(0x9E3779B97F4A7C15) + tokens[i:i + count].astype(np.uint64)
     order = np.argsort(grams, kind="stable")
     same = grams[order[1:]] == grams[order[:-1]]

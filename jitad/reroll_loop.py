@@ -68,9 +68,8 @@ class LoopBuilder:
 
     def _check_guards(self) -> None:
         """Guards that come after something that can fail must stay where they are."""
-        spine, wiring = self.spine, self.wiring
-        guarded = any(wiring.begin <= self.emitter.place[spine.ref(g)[0]] < wiring.stop for g in self.emitter.old.guards)
-        if guarded and not all(_safe(node) for node in self.nodes):
+        first, stop = np.searchsorted(self.emitter.guarded, (self.wiring.begin, self.wiring.stop))
+        if first < stop and not all(_safe(node) for node in self.nodes):
             raise Unfit
 
     # --- carries ----------------------------------------------------------------------------------

@@ -58,11 +58,11 @@ def name_after(transformed: Any, function: Any) -> None:
 def by_name(value: Any) -> bool:
     """Whether a pickle may name `value` instead of holding it: there is such a name, and the reader has it too.
 
-    The names of ``__main__`` are known to the children of multiprocessing, which `pickle` serves; cloudpickle is for
-    those who do not have them.
+    The names of ``__main__`` are known to the children of multiprocessing, which `pickle` serves; cloudpickle and
+    dill are for those who do not have them.
     """
     return _named(value.__module__, value.__qualname__) is value and not (
-        value.__module__ == "__main__" and _cloudpickle_asks(sys._getframe(1)))
+        value.__module__ == "__main__" and _by_value(sys._getframe(1)))
 
 
 def _named(module: str, name: str) -> Any:
@@ -73,9 +73,10 @@ def _named(module: str, name: str) -> Any:
         return None
 
 
-def _cloudpickle_asks(frame: FrameType | None) -> bool:
+def _by_value(frame: FrameType | None) -> bool:
+    """Whether one of those pickles is being made."""
     while frame is not None:
-        if "cloudpickle" in frame.f_globals.get("__name__", ""):
+        if not {"cloudpickle", "dill"}.isdisjoint(str(frame.f_globals.get("__name__")).split(".")):
             return True
         frame = frame.f_back
     return False

@@ -103,7 +103,8 @@ def main():
     warnings.simplefilter("error", cache.ShapeChurnWarning)
     results = {case: outcome(case) for case in CASES}
     info = cache.info()
-    modules = ("numba", "jitad.compile.runtime", "jitad.compile.lower", "jitad.compile.emit_llvm", "scipy.linalg")
+    modules = ("numba", "jitad.compile.runtime", "jitad.compile.lower", "jitad.compile.emit_llvm", "scipy.linalg",
+               "scipy.special")
     print(json.dumps({"results": results, "compiles": info.compiles, "misses": info.misses,
                       "modules": [m for m in modules if m in sys.modules]}))
 

@@ -256,3 +256,16 @@ def test_fingerprints_tell_all_parts_apart():
     assert all(len(text) == 40 and not text.strip("0123456789abcdef") for text in prints)
     with pytest.raises(Unstorable):
         fingerprint([object()])
+
+
+def test_compiled_functions_of_other_libraries_mean_nothing_elsewhere(monkeypatch):
+    """A new version of the library may do something else under the same name."""
+    import math
+
+    from jitad.cache import references
+
+    assert loads(dumps((math.sin, np.sin))) == (math.sin, np.sin)
+    monkeypatch.setattr(references, "VERSIONED", frozenset())
+    for function in (math.sin, np.sin):
+        with pytest.raises(Unstorable, match="unknown version"):
+            dumps(function)

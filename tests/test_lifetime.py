@@ -9,7 +9,7 @@ import weakref
 import numpy as np
 import pytest
 
-from jitad import cache, jit, jit_grad, value_and_grad
+from jitad import TapeMismatchWarning, cache, jit, jit_grad, value_and_grad
 
 x3 = np.array([1.0, 2.0, 3.0])
 
@@ -19,10 +19,6 @@ def fresh():
     cache.clear()
     yield
     cache.clear()
-
-
-class Data(np.ndarray):
-    """An array that can be referenced weakly like any other, and told apart."""
 
 
 class Model:
@@ -194,3 +190,38 @@ def test_shape_churn_is_told_once_and_spares_others():
         assert cache.info(g).currsize == 3 and cache.info(other).currsize == 1
     finally:
         cache.configure(per_function=limits.per_function, on_mismatch=limits.on_mismatch)
+
+
+# --- made again -------------------------------------------------------------------------------------------------------
+
+
+def cell(source, number):
+    """A function as a notebook defines it: in a file of its own for each run of a cell."""
+    space = {"np": np, "__name__": "__main__"}
+    exec(compile(source, f"/tmp/ipykernel_1/{number}.py", "exec"), space)
+    return space["f"]
+
+
+def test_made_again_in_a_loop_or_a_notebook_it_hits():
+    def inner(k, data):
+        def f(x):
+            return np.sum(data * x**2) * k
+        return jit_grad(f)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for k in (1.0, 2.0, 3.0):
+            np.testing.assert_array_equal(inner(k, x3 * k)(x3), 2 * k**2 * x3**2)
+            np.testing.assert_array_equal(jit_grad(lambda x, k=k: np.sum(x) * k)(x3), np.full(3, k))
+        assert cache.info().compiles == 2
+        cache.clear()
+        source = "def helper(x):\n    return x * 2\ndef f(x):\n    return np.sum(helper(x))"
+        for number in range(3):
+            np.testing.assert_array_equal(jit_grad(cell("\n" * number + source, number))(x3), np.full(3, 2.0))
+        assert cache.info().compiles == 1
+        other = cell(source.replace("np.sum", "2 * np.sum"), 4)
+        np.testing.assert_array_equal(jit_grad(other)(x3), np.full(3, 4.0))
+    with pytest.warns(TapeMismatchWarning, match="helper"):
+        np.testing.assert_array_equal(jit_grad(cell(source.replace("x * 2", "x * 3"), 5))(x3), np.full(3, 3.0))
+    np.testing.assert_array_equal(jit_grad(cell(source, 6))(x3), np.full(3, 2.0))
+    assert cache.info().compiles == 3

@@ -1,6 +1,8 @@
 """Re-rolling: guards, what must not be re-rolled, whole calls, random programs."""
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,7 +15,6 @@ from jitad.evaluate import GuardMiss, evaluate
 from jitad.reroll import reroll
 from jitad.tape import Builder
 from jitad.trace.recorder import record
-
 
 rng = np.random.default_rng(5)
 
@@ -78,7 +79,7 @@ def test_guards_of_a_loop_are_few():
 def test_a_guard_before_something_that_may_fail_stays():
     def f(q, y):
         cov = np.eye(2)
-        for t in range(30):
+        for _ in range(30):
             cov = 0.9 * cov + 0.1 * np.outer(q[:2], q[:2])
             if cov[0, 0] < 0.1:
                 return cov[1, 1]
@@ -142,7 +143,6 @@ def test_the_work_is_linear():
         def count_call(frame, event, arg):
             nonlocal calls
             calls += 1
-        import sys
         sys.setprofile(count_call)
         try:
             reroll(recording.builder, [*recording.argument_inputs, *recording.outputs])

@@ -150,7 +150,8 @@ class _Emitter:
 
     # --- scalars -----------------------------------------------------------------------------
     def value(self, e: Expr) -> Any:
-        return build(self.builder, e, self._Names(self), load=self._load, inline=self.depth > 0 or self.short, apart=True)
+        inline = self.depth > 0 or self.short
+        return build(self.builder, e, self._Names(self), load=self._load, inline=inline, apart=True)
 
     class _Names(dict):
         """Variables by name, accumulators read where they stand."""

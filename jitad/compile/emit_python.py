@@ -77,9 +77,9 @@ class _Printer:
         for buffer in program.outputs:
             if len(buffer.shape) > 1:
                 lines.append(f"    {buffer.name} = {buffer.name}.reshape({buffer.size})")
-        for buffer in program.parameters:
-            if isinstance(buffer, Buffer) and buffer.flat and len(buffer.shape) > 1:
-                lines.append(f"    {buffer.name} = {buffer.name}.reshape({buffer.size})")
+        for p in program.parameters:
+            if isinstance(p, Buffer) and p.flat and len(p.shape) > 1:
+                lines.append(f"    {p.name} = {p.name}.reshape({p.size})")
         for dtype, size in program.workspace.items():
             lines.append(f"    work_{dtype} = np.empty({size}, {NUMPY_TYPES[dtype]})")
         for buffer in program.buffers:

@@ -23,7 +23,7 @@ class Gate:
         self._open()
 
     def _open(self) -> None:
-        self._changed = threading.Condition(threading.Lock())
+        self._changed = threading.Condition()            # re-entrant: a finaliser may come back here at any allocation
         self._inside: Counter[int] = Counter()
         self._forking: int | None = None
 

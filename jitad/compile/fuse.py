@@ -99,7 +99,9 @@ def _forced(tape: Tape) -> set[int]:
         if node.prim.name in ("reduce_max", "reduce_min"):
             forced.update(_compared(tape, node.inputs[0]))
         if kind in ("gather", "reshape"):
-            forced.update(i for i in node.inputs[:1] if tape.nodes[i].prim.kind in ("elementwise", "triangle", "gather"))
+            source = node.inputs[0]
+            if tape.nodes[source].prim.kind in ("elementwise", "triangle", "gather"):
+                forced.add(source)
         depth[number] = 1 + max((depth[i] for i in node.inputs if i not in forced), default=0)
         if depth[number] > DEEP and kind == "elementwise":
             forced.add(number)
@@ -327,7 +329,8 @@ def _repeated(plan: Plan, cost: list[int]) -> set[int]:
                 continue
             names = [f"d{d}" for d in root.order]
             for number, at in root.evaluated:
-                if cost[number] < 2 or number in plan.materialised or plan.tape.nodes[number].prim.kind != "elementwise":
+                kind = plan.tape.nodes[number].prim.kind
+                if kind != "elementwise" or cost[number] < 2 or number in plan.materialised:
                     continue
                 if any(isinstance(i, Expr) for i in at):
                     continue

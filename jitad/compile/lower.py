@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,12 +27,12 @@ from jitad.compile.loops import (
     Update,
     tag,
 )
-from jitad.compile.nest import VARIABLES, Nest
+from jitad.compile.names import unique_names
+from jitad.compile.nest import Nest
 from jitad.compile.pull import Pull
 from jitad.compile.roots import Root
 from jitad.compile.scalar import Expr, call, const, load, var
 from jitad.compile.scan_lower import lower_scan
-from jitad.tape import Tape
 
 IDENTITY = {"add": 0.0, "add_in_order": 0.0, "max": -math.inf, "min": math.inf, "and": True, "or": False}
 BLOCK_BYTES = 16384
@@ -58,7 +57,7 @@ def lower(plan: Plan, layouts: tuple[str, ...]) -> Program:
 class _Lowering:
     def __init__(self, plan: Plan, layouts: tuple[str, ...]):
         self.plan, self.tape = plan, plan.tape
-        self.names = _unique_names(self.tape)
+        self.names = unique_names(self.tape)
         self.layouts = dict(zip(self.tape.inputs, layouts, strict=True))
         self.numbers = {i for i, layout in self.layouts.items() if layout == "number"}
         self.constants: dict[int, Buffer] = {}
@@ -87,7 +86,8 @@ class _Lowering:
 
     def lower_groups(self) -> None:
         """Append the statements of all groups to the body."""
-        for self.group, group in enumerate(self.plan.groups):
+        for place, group in enumerate(self.plan.groups):
+            self.group = place
             if group.kind == "scalar":
                 self._scalar_group(group)
             elif group.kind == "call":
@@ -136,7 +136,8 @@ class _Lowering:
     def _workspace(self) -> tuple[list[Buffer], dict[str, int]]:
         """Offsets by lifetime: two arrays share a place if no group touches both."""
         taken: dict[str, list[tuple[int, int, Place]]] = {}
-        buffers, sizes = [], {}
+        buffers: list[Buffer] = []
+        sizes: dict[str, int] = {}
         for place, dtype, shape in sorted(self.arrays(), key=lambda array: array[0].first):
             size = -(-max(int(np.prod(shape, dtype=np.int64)), 1) // 8) * 8
             busy = sorted((o, s) for o, s, p in taken.get(dtype, []) if p.first <= place.last and place.first <= p.last)
@@ -365,27 +366,3 @@ def _routine(name: str, params: Any, shapes: list[tuple[int, ...]]) -> tuple[str
     batch = math.prod(matrix[:-2])
     sides = (matrix[-1],) if len(shapes) == 1 else (matrix[-1], shapes[1][-1])
     return name, (batch, *sides, *(int(params[k]) for k in sorted(params)))
-
-
-def _unique_names(tape: Tape) -> dict[int, str]:
-    """Readable names: the user's for inputs, the primitive's and a number for the rest."""
-    names: dict[int, str] = {}
-    taken = {"block", "end", "status", "np", *VARIABLES}
-    labelled = list(zip(tape.outputs, tape.labels, strict=False))
-    for i, name in [*zip(tape.inputs, tape.names, strict=True), *labelled]:
-        clean = "".join(c if c.isalnum() else "_" for c in name).strip("_") or "x"
-        clean = clean if clean.isascii() and not clean[0].isdigit() else f"x{i}"
-        while clean in taken or clean in _RESERVED or _TEMPORARY.fullmatch(clean):
-            clean += "_"
-        names[i] = clean
-        taken.add(clean)
-    for number, node in enumerate(tape.nodes):
-        if number not in names:
-            names[number] = f"{node.prim.name.removeprefix('reduce_')}_{number}"
-    return names
-
-
-_TEMPORARY = re.compile(r"[tc]\d+|(part|within|work)_\w+")       # what the lowering calls its own variables
-_RESERVED = frozenset(("False None True and as assert async await break class continue def del elif else except finally "
-                       "for from global if import in is lambda nonlocal not or pass raise return try while with yield "
-                       "range min max abs len").split())

@@ -9,7 +9,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from jitad.compile.index import Indices, variable
-from jitad.compile.loops import STATUS_RANGE, Accumulator, Combine, Let, Loop, Return, Statement, Store, Update
+from jitad.compile.loops import STATUS_RANGE, Accumulator, Combine, Let, Loop, Return, Statement, Store, Update, tag
+from jitad.compile.names import VARIABLES
 from jitad.compile.pull import Pull
 from jitad.compile.roots import Root
 from jitad.compile.scalar import Expr, const, load, var
@@ -17,7 +18,6 @@ from jitad.compile.scalar import Expr, const, load, var
 if TYPE_CHECKING:
     from jitad.compile.lower import _Lowering
 
-VARIABLES = (*"ijklmnpq", *(f"i_{place}" for place in range(8, 64)))       # of the loops, outermost first
 LANES = 4                     # copies of an array into which a loop adds in turn
 LEAVES = frozenset({"const", "var"})
 
@@ -55,7 +55,7 @@ class Nest:
             self.targets[root] = root.target(self.pull, at)
             work.append((root, value, at))
         before += self._guards()
-        for root, value, at in work:
+        for root, value, _ in work:
             self._count(value)
             for e in self.targets[root]:
                 if isinstance(e, Expr):
@@ -247,7 +247,5 @@ class Nest:
 
 
 def _tag_of(lowering: _Lowering, number: int) -> str:
-    from jitad.compile.loops import tag
-
     return tag(lowering.tape.nodes[number].aval.dtype)
 

@@ -37,7 +37,8 @@ class Pull:
         self.tape, self.materialised, self.read = tape, materialised, read
         self.checked = checked          # told of each computed index and the length it must respect
         self.memo: dict[tuple[int, Indices], Expr] = {}
-        self.inverses: dict[tuple[int, Indices], tuple[Expr, Expr]] = {}   # of numbers by which whole arrays are divided
+        # numbers by which whole arrays are divided, and their reciprocals
+        self.inverses: dict[tuple[int, Indices], tuple[Expr, Expr]] = {}
 
     def element(self, number: int, at: Indices) -> Expr:
         """The element of node `number` at the indices `at`."""

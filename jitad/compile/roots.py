@@ -101,11 +101,12 @@ def _part_roots(number: int, node: Node, tape: Tape) -> Iterable[Root]:
     axis, start = node.params["axis"], 0
     for part in node.inputs:
         shape = tape.nodes[part].aval.shape
-
-        def target(pull: Pull, at: Indices, start: int = start) -> Indices:
-            return tuple(weighted(start, [(1, i)]) if d == axis else i for d, i in enumerate(at))
-        yield Root(number, "store", shape, lambda pull, at, part=part: pull.element(part, at), target, kind="update")
+        yield Root(number, "store", shape, partial(_element, part), partial(_shifted, axis, start), kind="update")
         start += shape[axis]
+
+
+def _shifted(axis: int, start: int, pull: Pull, at: Indices) -> Indices:
+    return tuple(weighted(start, [(1, i)]) if d == axis else i for d, i in enumerate(at))
 
 
 def _assignment_roots(number: int, node: Node, tape: Tape) -> list[Root]:
@@ -114,13 +115,17 @@ def _assignment_roots(number: int, node: Node, tape: Tape) -> list[Root]:
     first = Root(number, "store", node.aval.shape, partial(_element, base), lambda pull, at: at, kind="update")
     targets: list[Any] = [partial(_through, index) for index in node.params.get("indices", ())]
     if node.prim.kind == "put":
-        values, targets = values[:1], [lambda pull, at: pull.gathered(node, at, 2)]
+        values, targets = values[:1], [partial(_gathered, node)]
     return [first, *(Root(number, "store", tape.nodes[v].aval.shape, partial(_element, v), target, kind="update",
                           after=[first]) for v, target in zip(values, targets, strict=True))]
 
 
 def _element(number: int, pull: Pull, at: Indices) -> Expr:
     return pull.element(number, at)
+
+
+def _gathered(node: Node, pull: Pull, at: Indices) -> Indices:
+    return pull.gathered(node, at, 2)
 
 
 def _through(index: Any, pull: Pull, at: Indices) -> Indices:

@@ -102,10 +102,6 @@ def two_product(a: Expr, b: Expr) -> tuple[Expr, Expr]:
     return quick_two_sum(a1 * b1, (a1 * b0 + a0 * b1) + a0 * b0)
 
 
-def is_finite(x: Expr) -> Expr:
-    return abs(x) < INF
-
-
 def clamp(x: Expr, low: float | None, high: float | None) -> Expr:
     """x within bounds; NaN stays NaN, and each bound is one min or max instruction."""
     if high is not None:

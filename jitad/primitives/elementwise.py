@@ -31,7 +31,6 @@ sqrt = elementwise("sqrt", np.sqrt, lambda y, a: 0.5 / y, cost=4, domain=POSITIV
 cbrt = elementwise("cbrt", np.cbrt, lambda y, a: 1.0 / (3.0 * y * y), cost=20, domain=POSITIVE)
 
 
-
 def _power(y, a, b):  # type: ignore[no-untyped-def]
     """d x**0 is 0, also at x = 0; 0**b has slope 0 in b > 0, the limit."""
     return (select(ne(b, 0.0), b * pow(a, b - 1.0), 0.0),

@@ -5,29 +5,29 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import special
 
 from jitad.primitives import scalars
 from jitad.primitives.core import Primitive, elementwise, loop_dtypes, select
 from jitad.primitives.elementwise import exp, log, log1p, lt, ne, square
+from jitad.primitives.scipy_ufuncs import ufuncs
 from jitad.tape import Aval, Value
 
 TWO_OVER_SQRT_PI = 2.0 / math.sqrt(math.pi)
 INV_SQRT_2PI = 1.0 / math.sqrt(2.0 * math.pi)
 
-expit = elementwise("expit", special.expit, lambda y, x: y * expit(-x), cost=12)
-logit = elementwise("logit", special.logit, lambda y, x: 1.0 / (x * (1.0 - x)), cost=15, domain=(0.05, 0.95),
+expit = elementwise("expit", ufuncs.expit, lambda y, x: y * expit(-x), cost=12)
+logit = elementwise("logit", ufuncs.logit, lambda y, x: 1.0 / (x * (1.0 - x)), cost=15, domain=(0.05, 0.95),
                     scalar=scalars.logit)
-log_expit = elementwise("log_expit", special.log_expit, lambda y, x: expit(-x), cost=20)
-gammaln = elementwise("gammaln", special.gammaln, lambda y, x: digamma(x), scalar="lgamma", cost=30, domain=(0.1, 6.0))
-digamma = elementwise("digamma", special.digamma, lambda y, x: trigamma(x), cost=30, domain=(0.1, 6.0))
-erf = elementwise("erf", special.erf, lambda y, x: TWO_OVER_SQRT_PI * exp(-square(x)), cost=25)
-erfc = elementwise("erfc", special.erfc, lambda y, x: -TWO_OVER_SQRT_PI * exp(-square(x)), cost=25)
-ndtr = elementwise("ndtr", special.ndtr, lambda y, x: INV_SQRT_2PI * exp(-0.5 * square(x)), cost=25)
-log_ndtr = elementwise("log_ndtr", special.log_ndtr, lambda y, x: _hazard(x, y), cost=30)
-xlogy = elementwise("xlogy", special.xlogy, lambda y, a, b: (
+log_expit = elementwise("log_expit", ufuncs.log_expit, lambda y, x: expit(-x), cost=20)
+gammaln = elementwise("gammaln", ufuncs.gammaln, lambda y, x: digamma(x), scalar="lgamma", cost=30, domain=(0.1, 6.0))
+digamma = elementwise("digamma", ufuncs.psi, lambda y, x: trigamma(x), cost=30, domain=(0.1, 6.0))
+erf = elementwise("erf", ufuncs.erf, lambda y, x: TWO_OVER_SQRT_PI * exp(-square(x)), cost=25)
+erfc = elementwise("erfc", ufuncs.erfc, lambda y, x: -TWO_OVER_SQRT_PI * exp(-square(x)), cost=25)
+ndtr = elementwise("ndtr", ufuncs.ndtr, lambda y, x: INV_SQRT_2PI * exp(-0.5 * square(x)), cost=25)
+log_ndtr = elementwise("log_ndtr", ufuncs.log_ndtr, lambda y, x: _hazard(x, y), cost=30)
+xlogy = elementwise("xlogy", ufuncs.xlogy, lambda y, a, b: (
     log(b), select(ne(a, 0.0), a / b, 0.0)), cost=12, domain=((0.1, 3.0), (0.1, 3.0)), scalar=scalars.xlogy)
-xlog1py = elementwise("xlog1py", special.xlog1py, lambda y, a, b: (
+xlog1py = elementwise("xlog1py", ufuncs.xlog1py, lambda y, a, b: (
     log1p(b), select(ne(a, 0.0), a / (1.0 + b), 0.0)), cost=12, domain=((0.1, 3.0), (-0.5, 3.0)),
     scalar=scalars.xlog1py)
 
@@ -49,6 +49,8 @@ def _hazard(x: Value, log_cdf: Value) -> Value:
 
 def _polygamma(x: np.ndarray, n: int) -> np.ndarray:
     """`special.polygamma`; for x < 0, where it needs -x steps, by the reflection DLMF 5.15.6."""
+    from scipy import special
+
     x = np.asarray(x)
     double = x.astype(np.float64)
     with np.errstate(all="ignore"):
@@ -66,7 +68,7 @@ polygamma = Primitive(
     "polygamma", kind="elementwise", cost=60, evaluate=_polygamma,
     infer=lambda x, n: Aval(x.shape, x.dtype),
     partials=lambda y, x, n: polygamma(x, n=n + 1), scalar=scalars.polygamma,
-    info={"resolve": lambda key: loop_dtypes(special.digamma, (key,))},
+    info={"resolve": lambda key: loop_dtypes(ufuncs.psi, (key,))},
     samples=lambda rng: [((rng.uniform(0.2, 5.0, 4),), {"n": 1}), ((rng.uniform(-1.9, -1.1, (2, 2)),), {"n": 2}),
                          ((rng.uniform(-0.9, -0.1, ()),), {"n": 3})])
 """The n-th derivative of digamma, n >= 1: ``(-1)**(n + 1) * n! * zeta(n + 1, x)`` (DLMF 5.15.1)."""

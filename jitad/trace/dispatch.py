@@ -15,6 +15,7 @@ import numpy as np
 from jitad.errors import ConcretizationError, MutationError, UnsupportedOperationError
 from jitad.primitives.core import lift
 from jitad.tape import Builder, Value
+from jitad.trace.leaves import odd_arrays
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 _SIGNATURES: dict[Any, inspect.Signature] = {}
@@ -174,7 +175,7 @@ def checked(builder: Builder | None, operand: Any) -> Any:
     if type(operand) in (int, float):
         return operand
     array = np.asarray(operand)
-    if isinstance(operand, (np.ma.MaskedArray, np.matrix)):
+    if isinstance(operand, odd_arrays()):
         raise refused(builder, f"an operand of type {type(operand).__name__}", "use np.asarray of it")
     if array.dtype.kind not in "biuf":
         raise refused(builder, f"an operand of dtype {array.dtype}",

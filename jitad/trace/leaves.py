@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import enum
+import sys
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from jitad.primitives.core import SUPPORTED
 from jitad.tape import Aval
 
-__all__ = ["aval_of", "is_dynamic", "refusal"]
+__all__ = ["aval_of", "is_dynamic", "odd_arrays", "refusal"]
 
 
 def is_dynamic(leaf: Any) -> bool:
@@ -25,9 +26,14 @@ def aval_of(value: Any) -> Aval:
     return Aval(np.shape(value), dtype, type(value) in (int, float, bool))
 
 
+def odd_arrays() -> tuple[type, ...]:
+    """Subclasses of arrays whose operations are not those of arrays; of numpy.ma, slow to import, if it is there."""
+    return np.matrix, getattr(sys.modules.get("numpy.ma"), "MaskedArray", np.matrix)
+
+
 def refusal(value: Any) -> str | None:
     """Why an array or number cannot be an input of a tape, and what to do; None when it can."""
-    if isinstance(value, (np.ma.MaskedArray, np.matrix)):
+    if isinstance(value, odd_arrays()):
         return f"is a {type(value).__name__}, whose operations are not those of arrays; pass np.asarray of it"
     if isinstance(value, int) and not -2**63 <= value < 2**63:
         return "is an integer beyond 64 bits; pass it as a float"

@@ -118,8 +118,8 @@ _GENERATORS = (random.Random, np.random.Generator, np.random.RandomState)
 _RANDOM = ("random", "secrets", "numpy.random", "uuid")
 _CLOCKS = ("time",)
 _FILES = frozenset({builtins.open, io.open, os.open, os.urandom, os.getenv, os.getpid, os.getcwd, os.listdir,
-                    os.scandir, os.stat, os.popen, os.system, os.path.exists, os.path.isfile, os.path.isdir, os.path.getmtime,
-                    os.path.getsize, builtins.input, np.load, np.loadtxt, np.genfromtxt, np.fromfile})
+                    os.scandir, os.stat, os.popen, os.system, os.path.exists, os.path.isfile, os.path.isdir,
+                    os.path.getmtime, os.path.getsize, builtins.input, np.load, np.loadtxt, np.genfromtxt, np.fromfile})
 _READING = ("open read_text read_bytes stat lstat exists is_file is_dir iterdir glob rglob".split())
 _DYNAMIC = frozenset({builtins.eval, builtins.exec})
 

@@ -5,15 +5,15 @@ see in its place. A replacement calls the original when nothing is traced.
 """
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
 import numpy as np
-import scipy.linalg
-from scipy import special
 
 from jitad.primitives.core import cast, stop_gradient
+from jitad.primitives.scipy_ufuncs import ufuncs
 from jitad.tape import Value
 from jitad.trace import numpy_functions  # noqa: F401  (fills the table)
 from jitad.trace.dispatch import as_value, builder_in, call, lift_all, noted_line, plain, refused
@@ -23,29 +23,62 @@ from jitad.trace.numpy_reduce import axes_of, fresh, max_, sum_
 from jitad.trace.numpy_shape import at_least, drop
 from jitad.trace.ufuncs import apply_ufunc, as_float
 
-SUBSTITUTES: dict[Any, Callable[..., Any]] = {}
+
+class Substitutes(dict[Any, Callable[..., Any]]):
+    """Replacements by original. Those for modules that are not imported yet wait: their functions cannot be met."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting: dict[tuple[str, str], Callable[..., Any]] = {}
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        self._enter()
+        return super().get(key, default)
+
+    def __missing__(self, key: Any) -> Callable[..., Any]:
+        self._enter()
+        if key not in self:
+            raise KeyError(key)
+        return self[key]
+
+    def _enter(self) -> None:
+        for module, name in list(self.waiting):
+            original = getattr(sys.modules.get(module), name, None)
+            if original is not None:
+                impl = self.waiting.pop((module, name), None)
+                if impl is not None:
+                    self[original] = _replacement(original, impl)
 
 
-def substitute(original: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Enter the decorated function as what recorded code sees in place of `original`."""
+SUBSTITUTES = Substitutes()
+
+
+def substitute(original: Any, name: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Enter the decorated function as what recorded code sees in place of `original`, or of `name` in that module."""
     def enter(impl: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(original)
-        def replacement(*args: Any, **kwargs: Any) -> Any:
-            args, kwargs = plain(args), plain(kwargs)
-            builder = builder_in(args, kwargs)
-            if builder is None:
-                return original(*args, **kwargs)
-            with noted_line(builder):
-                return impl(*args, **kwargs)
-
-        SUBSTITUTES[original] = replacement
+        if name:
+            SUBSTITUTES.waiting[original, name] = impl
+        else:
+            SUBSTITUTES[original] = _replacement(original, impl)
         return impl
     return enter
 
 
+def _replacement(original: Callable[..., Any], impl: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(original)
+    def replacement(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = plain(args), plain(kwargs)
+        builder = builder_in(args, kwargs)
+        if builder is None:
+            return original(*args, **kwargs)
+        with noted_line(builder):
+            return impl(*args, **kwargs)
+    return replacement
+
+
 # --- scipy.special -----------------------------------------------------------------------------
 
-@substitute(special.logsumexp)
+@substitute("scipy.special", "logsumexp")
 def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False) -> Any:
     if return_sign:
         raise refused(builder_in(a, b), "scipy.special.logsumexp with return_sign=True")
@@ -76,7 +109,7 @@ def _softmax_axes(axis: Any, ndim: int) -> tuple[int, ...]:
     return axes_of(axis, ndim)
 
 
-@substitute(special.softmax)
+@substitute("scipy.special", "softmax")
 def softmax(x: Any, axis: Any = None) -> Any:
     x = as_float(lift_all(x)[0])
     axes = _softmax_axes(axis, x.ndim)
@@ -84,7 +117,7 @@ def softmax(x: Any, axis: Any = None) -> Any:
     return e / sum_(e, axes, keepdims=True)
 
 
-@substitute(special.log_softmax)
+@substitute("scipy.special", "log_softmax")
 def log_softmax(x: Any, axis: Any = None) -> Any:
     x = as_float(lift_all(x)[0])
     axes = _softmax_axes(axis, x.ndim)
@@ -93,19 +126,19 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
     return shifted - np.log(sum_(np.exp(shifted), axes, keepdims=True))
 
 
-@substitute(special.polygamma)
+@substitute("scipy.special", "polygamma")
 def polygamma(n: Any, x: Any) -> Any:
     if builder_in(n) is not None:
         raise refused(builder_in(n), "scipy.special.polygamma with a traced order", "pass the order as a static value")
     x = cast(lift_all(x)[0], np.float64)
     if np.ndim(n) or int(n) != n or n < 0:
         raise refused(x, "scipy.special.polygamma with an order that is no natural number")
-    return apply_ufunc(special.digamma, x) if n == 0 else row("polygamma")(x, n=int(n))
+    return apply_ufunc(ufuncs.psi, x) if n == 0 else row("polygamma")(x, n=int(n))
 
 
 # --- scipy.linalg ------------------------------------------------------------------------------
 
-@substitute(scipy.linalg.solve_triangular)
+@substitute("scipy.linalg", "solve_triangular")
 def solve_triangular(a: Any, b: Any, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False,
                      overwrite_b: bool = False, check_finite: bool = True) -> Any:
     a, b = lift_all(a, b)
@@ -115,7 +148,7 @@ def solve_triangular(a: Any, b: Any, trans: Any = 0, lower: bool = False, unit_d
                                                              unit=bool(unit_diagonal)), check_square(a), b, vector)
 
 
-@substitute(scipy.linalg.cholesky)
+@substitute("scipy.linalg", "cholesky")
 def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     a = check_square(lift_all(a)[0])
     if lower:
@@ -123,20 +156,20 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
     return np.swapaxes(row("cholesky")(np.swapaxes(a, -1, -2)), -1, -2)
 
 
-@substitute(scipy.linalg.cho_factor)
+@substitute("scipy.linalg", "cho_factor")
 def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The other triangle of the factor, which SciPy leaves undefined, is zero."""
     return cholesky(a, lower), bool(lower)
 
 
-@substitute(scipy.linalg.cho_solve)
+@substitute("scipy.linalg", "cho_solve")
 def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
     c, lower = c_and_lower
     first = solve_triangular(c, b, trans=0 if lower else 1, lower=lower)
     return solve_triangular(c, first, trans=1 if lower else 0, lower=lower)
 
 
-@substitute(scipy.linalg.solve)
+@substitute("scipy.linalg", "solve")
 def solve(a: Any, b: Any, lower: bool = False, overwrite_a: bool = False, overwrite_b: bool = False,
           check_finite: bool = True, assume_a: Any = None, transposed: bool = False) -> Any:
     a, b = lift_all(a, b)
@@ -152,13 +185,13 @@ def solve(a: Any, b: Any, lower: bool = False, overwrite_a: bool = False, overwr
     return with_columns(lambda p, q: row("solve")(p, q), a, b, b.ndim == 1)
 
 
-@substitute(scipy.linalg.inv)
+@substitute("scipy.linalg", "inv")
 def inv_(a: Any, overwrite_a: bool = False, check_finite: bool = True, **options: Any) -> Any:
     _no_options(a, "scipy.linalg.inv", options)
     return inv(a)
 
 
-@substitute(scipy.linalg.det)
+@substitute("scipy.linalg", "det")
 def det_(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     return det(a)
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from jitad.primitives.core import TABLE, Primitive, builder_of, cast
+from jitad.primitives.scipy_ufuncs import ufuncs
 from jitad.tape import Value
 from jitad.trace.dispatch import ADVICE, builder_in, call, checked, lift_all, name_of, not_mutable, plain, refused
 
@@ -191,10 +191,10 @@ def _conjugate(x: Any) -> Any:
     return np.positive(x) if x.dtype.kind != "b" else x
 
 
-@composed(special.entr)
+@composed(ufuncs.entr)
 def _entr(x: Any) -> Any:
     x = as_float(x)
-    return call(np.where, x < 0, -np.inf, -special.xlogy(x, x))
+    return call(np.where, x < 0, -np.inf, -ufuncs.xlogy(x, x))
 
 
 @composed(np.matmul)
