@@ -32,6 +32,7 @@ def test_a_product_of_one_element_adds_to_a_scatter() -> None:
     np.testing.assert_allclose(gradient, [5 * 4.0 + 9 * 4.0])
 
 
+@pytest.mark.filterwarnings("ignore:.*is compiled again")
 @pytest.mark.parametrize("n", [N, 300])
 def test_two_scatters_into_one_small_array(n: int) -> None:
     """Their lanes were one array, in one group (n alike) and in two, and were summed twice."""
@@ -91,6 +92,11 @@ def test_equal_products_cancel() -> None:
     """A fused multiply-add left a rounding error, whose root was NaN."""
     x = np.random.default_rng(0).normal(size=64)
     np.testing.assert_array_equal(jit(lambda x, y: np.sqrt(x * x - y * y))(x, x.copy()), np.zeros(64))
+
+
+def test_a_sum_of_differences_of_the_same_infinity_is_nan() -> None:
+    x = np.array([0.5, np.inf, 1.0, 2.0])
+    assert np.isnan(jit(lambda x: np.sum(x - x))(x))
 
 
 def test_isfinite_of_a_product() -> None:

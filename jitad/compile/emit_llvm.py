@@ -209,7 +209,8 @@ class _Emitter:
         if op in ("add", "add_in_order"):
             if isinstance(total.type, ir.IntType):
                 return self.builder.add(total, term)
-            return self.builder.fadd(total, term, flags=FREE_ORDER if op == "add" else ("contract",))
+            free = op == "add" and not _cancels(term)
+            return self.builder.fadd(total, term, flags=FREE_ORDER if free else ("contract",))
         if op == "and":
             return self.builder.and_(total, term)
         if op == "or":
@@ -310,3 +311,8 @@ class _Emitter:
             for memory in self.owned:
                 self.builder.call(free, [memory])
         self.builder.ret(status)
+
+
+def _cancels(value: Any) -> bool:
+    """Whether `value` is ``x - x``, which is NaN for infinite x: in a sum of free order LLVM would take it for 0."""
+    return getattr(value, "opname", "") == "fsub" and value.operands[0] is value.operands[1]

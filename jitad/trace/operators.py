@@ -14,6 +14,8 @@ from jitad.trace.dispatch import call, not_concrete, noted_line, plain, refused
 if TYPE_CHECKING:
     from jitad.trace.tracer import Tracer
 
+_FLOAT64 = np.dtype(np.float64)
+_SHORT_POWERS = {2.0: np.square, 0.5: np.sqrt, 1.0: np.positive, -1.0: np.reciprocal}
 _SCALARS = (int, float, complex, np.generic)
 
 
@@ -31,8 +33,35 @@ def _number(x: Any) -> Any:
     return int(x) if type(x) is bool else x
 
 
+def _is_float64_number(x: Tracer) -> bool:
+    if x.storage is not None or x.weak:
+        return False
+    aval = x.builder.nodes[x._fixed].aval
+    return not aval.shape and aval.dtype is _FLOAT64
+
+
+def _numbers_alone(ufunc: np.ufunc, x: Tracer, other: Any, swap: bool) -> Any:
+    """The operation on two float64 numbers, or one and a Python float: what long loops are made of, without the
+    questions that arrays and other dtypes raise. None if it is something else."""
+    if not _is_float64_number(x):
+        return None
+    builder, row = x.builder, ufuncs.row_of(ufunc)
+    if type(other) is float:
+        number = builder.const(other).number
+    elif type(other) is type(x) and other.builder is builder and _is_float64_number(other):
+        number = other._fixed
+    else:
+        return None
+    if row is None:
+        return None
+    return builder.value(builder.apply(row, (number, x._fixed) if swap else (x._fixed, number), {}))
+
+
 def binary(ufunc: np.ufunc, swap: bool = False, logic: bool = False) -> Callable[[Any, Any], Any]:
     def operator(self: Tracer, other: Any) -> Any:
+        short = _numbers_alone(ufunc, self, other, swap)
+        if short is not None:
+            return short
         other = plain(other)
         if not operable(other):
             return NotImplemented
@@ -53,9 +82,11 @@ def power(swap: bool = False) -> Callable[[Any, Any], Any]:
             if not swap and self.weak and type(other) is int and other < 0:
                 return general(self._as_weak(cast(self, np.float64)), other)        # as Python's int
             return general(self, other)
-        short = {2.0: np.square, 0.5: np.sqrt, 1.0: np.positive, -1.0: np.reciprocal}.get(other)
+        short = _SHORT_POWERS.get(other)
         if short is None:
             return general(self, other)
+        if _is_float64_number(self):
+            return self.builder.value(self.builder.apply(ufuncs.row_of(short), (self._fixed,), {}))  # type: ignore[arg-type]
         result = ufuncs.apply_ufunc(short, self)
         return self._as_weak(result) if self.weak else result
     return operator

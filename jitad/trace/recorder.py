@@ -10,6 +10,7 @@ to a plain `Builder` and the recorder closes, so that a traced value that got aw
 from __future__ import annotations
 
 import enum
+import gc
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -219,6 +220,8 @@ def record(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = 
     new_args = [traced.take(value, name) for value, name in zip(args, names, strict=True)]
     new_kwargs = {name: traced.take(value, name) for name, value in (kwargs or {}).items()}
     _stack.recorders.append(recorder)
+    collecting = gc.isenabled()
+    gc.disable()                                         # a tape has no cycles, and may have a million nodes
     try:
         captures = recorder.captures = Captures(recorder, target)
         for cls in sorted(traced.classes, key=lambda c: c.__qualname__):
@@ -241,6 +244,8 @@ def record(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = 
                                  "a[i] = x, take a copy of it first: a = np.array(a)")
         raise error.__cause__ from None
     finally:
+        if collecting:
+            gc.enable()
         _stack.recorders.pop()
         builder = recorder.close()
     values = lambda items: tuple(Value(builder, v.number) for v in items)
