@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 
-from jitad import cache, jit, jit_grad, value_and_grad
+from jitad import cache, jit, jit_grad, stored, value_and_grad
 
 x3, x5 = np.array([1.0, 2.0, 3.0]), np.linspace(-1.0, 1.0, 5)
 A = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]])
@@ -105,7 +105,7 @@ def main():
     info = cache.info()
     modules = ("numba", "jitad.compile.runtime", "jitad.compile.lower", "jitad.compile.emit_llvm", "scipy.linalg",
                "scipy.special")
-    print(json.dumps({"results": results, "compiles": info.compiles, "misses": info.misses,
+    print(json.dumps({"build": stored._build(), "results": results, "compiles": info.compiles, "misses": info.misses,
                       "modules": [m for m in modules if m in sys.modules]}))
 
 

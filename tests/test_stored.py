@@ -72,6 +72,8 @@ def run_cases(folder, **environment):
 
 def test_a_second_process_records_nothing_and_compiles_nothing(tmp_path):
     first, second = run_cases(tmp_path / "cache"), run_cases(tmp_path / "cache")
+    if first["build"] != second["build"]:
+        pytest.skip("jitad's own files were edited meanwhile")
     assert first["compiles"] == first["misses"] == stored_cases.TAPES
     assert (second["compiles"], second["misses"]) == (0, stored_cases.TAPES)
     assert second["modules"] == [], "neither numba nor jitad's code generation is imported"

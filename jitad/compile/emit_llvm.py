@@ -39,7 +39,8 @@ from jitad.compile.scalar_llvm import BOOL, INT64, TYPES, build, constant
 
 MEMORY: dict[str, ir.Type] = {**TYPES, "b1": ir.IntType(8)}
 STACK_BYTES = 32768           # work arrays up to this size in all live on the stack
-FREE_ORDER = ("reassoc", "nsz", "contract")
+# Enough for sums in vector lanes. With "nsz" LLVM also takes x - x and 0 * x within a sum for 0, of infinite x too.
+FREE_ORDER = ("reassoc", "contract")
 NUMPY_SIZE = {"f8": 8, "f4": 4, "i8": 8, "i4": 4, "u4": 4, "i2": 2, "u2": 2, "i1": 1, "u1": 1, "b1": 1}
 
 
@@ -209,8 +210,7 @@ class _Emitter:
         if op in ("add", "add_in_order"):
             if isinstance(total.type, ir.IntType):
                 return self.builder.add(total, term)
-            free = op == "add" and not _cancels(term)
-            return self.builder.fadd(total, term, flags=FREE_ORDER if free else ("contract",))
+            return self.builder.fadd(total, term, flags=FREE_ORDER if op == "add" else ("contract",))
         if op == "and":
             return self.builder.and_(total, term)
         if op == "or":
@@ -311,8 +311,3 @@ class _Emitter:
             for memory in self.owned:
                 self.builder.call(free, [memory])
         self.builder.ret(status)
-
-
-def _cancels(value: Any) -> bool:
-    """Whether `value` is ``x - x``, which is NaN for infinite x: in a sum of free order LLVM would take it for 0."""
-    return getattr(value, "opname", "") == "fsub" and value.operands[0] is value.operands[1]
