@@ -17,8 +17,8 @@ import pytest
 from jitad import cache, jit, jit_grad
 from jitad.compile import entry_layout, runtime
 from jitad.compile.arguments import argument_type, layout_of
-from jitad.compile.entry_layout import UnknownLayout, layout
 from jitad.compile.entry_call import python_function
+from jitad.compile.entry_layout import UnknownLayout, layout
 from jitad.compile.entry_llvm import WORTH_RELEASING, estimated_time
 from jitad.compile.loops import DTYPE_TAGS
 from jitad.compile.native import load_code

@@ -16,11 +16,9 @@ import numpy as np
 from llvmlite import ir
 
 from jitad.compile.emit_llvm import MEMORY, emit_llvm
-from jitad.compile.fuse import fuse
 from jitad.compile.loops import STATUS_LINALG, Buffer, Program
-from jitad.compile.lower import lower
+from jitad.compile.lower import program_of
 from jitad.compile.native import compile_module
-from jitad.compile.prepare import prepare
 from jitad.tape import Tape
 
 NAME = "jitad_callback"
@@ -41,8 +39,7 @@ class Callback:
                  otherwise: Callable[[np.ndarray], tuple[float, np.ndarray]]):
         bound = [np.ascontiguousarray(x) if isinstance(x, np.ndarray) and x.ndim else x for x in inputs]
         layouts = tuple("C" if isinstance(x, np.ndarray) else "number" for x in bound)
-        prepared = prepare(tape, layouts)
-        program = lower(fuse(prepared, layouts), layouts)
+        program = program_of(tape, layouts)
         module = ir.Module(name="jitad")
         sweep = emit_llvm(program, module, "jitad_sweep")
         sweep.linkage = "internal"

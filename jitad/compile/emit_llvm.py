@@ -35,12 +35,11 @@ from jitad.compile.loops import (
 )
 from jitad.compile.routines import build_routine
 from jitad.compile.scalar import Expr
-from jitad.compile.scalar_llvm import BOOL, INT64, TYPES, build, constant
+from jitad.compile.scalar_llvm import BOOL, FREE_ORDER, INT64, TYPES, build, constant
 
 MEMORY: dict[str, ir.Type] = {**TYPES, "b1": ir.IntType(8)}
 STACK_BYTES = 32768           # work arrays up to this size in all live on the stack
 # Enough for sums in vector lanes. With "nsz" LLVM also takes x - x and 0 * x within a sum for 0, of infinite x too.
-FREE_ORDER = ("reassoc", "contract")
 NUMPY_SIZE = {"f8": 8, "f4": 4, "i8": 8, "i4": 4, "u4": 4, "i2": 2, "u2": 2, "i1": 1, "u1": 1, "b1": 1}
 
 

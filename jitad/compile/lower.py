@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jitad.compile.fuse import Group, Plan
+from jitad.compile.fuse import Group, Plan, fuse
 from jitad.compile.index import Affine, Indices, as_expr, flattened, weighted
 from jitad.compile.loops import (
     STATUS_GUARD,
@@ -29,10 +29,12 @@ from jitad.compile.loops import (
 )
 from jitad.compile.names import unique_names
 from jitad.compile.nest import Nest
+from jitad.compile.prepare import prepare
 from jitad.compile.pull import Pull
 from jitad.compile.roots import Root
 from jitad.compile.scalar import Expr, call, const, load, var
 from jitad.compile.scan_lower import lower_scan
+from jitad.tape import Tape
 
 IDENTITY = {"add": 0.0, "add_in_order": 0.0, "max": -math.inf, "min": math.inf, "and": True, "or": False}
 BLOCK_BYTES = 16384
@@ -47,6 +49,12 @@ class Place:
     first: int
     last: int
     local: bool = False
+
+
+def program_of(tape: Tape, layouts: tuple[str, ...]) -> Program:
+    """The kernel of an optimised tape, for inputs that lie in memory as `layouts` says (see `prepare`)."""
+    prepared = prepare(tape, layouts)
+    return lower(fuse(prepared, layouts), layouts)
 
 
 def lower(plan: Plan, layouts: tuple[str, ...]) -> Program:

@@ -7,9 +7,9 @@ from typing import Any
 import numba
 
 from jitad.compile import machine, machine_linalg
-from jitad.compile.emit_llvm import FREE_ORDER
 from jitad.compile.emit_python import emit_python
 from jitad.compile.loops import Program
+from jitad.compile.scalar_llvm import FREE_ORDER
 from jitad.compile.vectormath_numba import intrinsic
 
 STATEMENTS = frozenset({"select", "logical_not", "quotient", "maximum", "minimum"})

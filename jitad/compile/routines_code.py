@@ -11,13 +11,12 @@ from typing import Any
 from llvmlite import ir
 
 from jitad.compile.loops import STATUS_LINALG
-from jitad.compile.scalar_llvm import BOOL, DOUBLE, INT64, call_by_name
+from jitad.compile.scalar_llvm import BOOL, DOUBLE, FREE_ORDER, INT64, call_by_name
 
 INT32, INT8 = ir.IntType(32), ir.IntType(8)
 RAW = INT8.as_pointer()
 STACK_BYTES = 8192              # work memory up to this size is on the stack
 CONTRACT = ("contract",)
-FREE_ORDER = ("reassoc", "nsz", "contract")
 Index = Any                     # int or LLVM value
 
 

@@ -17,15 +17,13 @@ from llvmlite import ir
 from jitad.compile.arguments import ArgumentType, argument_type, layout_of
 from jitad.compile.emit_llvm import emit_llvm
 from jitad.compile.emit_python import emit_python
-from jitad.compile.entry_layout import Layout, UnknownLayout, layout
 from jitad.compile.entry_call import python_function
+from jitad.compile.entry_layout import Layout, UnknownLayout, layout
 from jitad.compile.entry_llvm import emit_entry
-from jitad.compile.fuse import fuse
 from jitad.compile.kernel_errors import Miss, SignatureMiss, StatusMiss
 from jitad.compile.loops import Call, Loop, Program, Statement
-from jitad.compile.lower import lower
+from jitad.compile.lower import program_of
 from jitad.compile.native import Native, compile_module
-from jitad.compile.prepare import prepare
 from jitad.tape import Tape
 
 __all__ = ["ArgumentType", "Kernel", "Miss", "SignatureMiss", "StatusMiss", "argument_type", "layout_of"]
@@ -48,9 +46,7 @@ class Kernel:
 
     @cached_property
     def program(self) -> Program:
-        layouts = tuple(map(layout_of, self.kinds))
-        prepared = prepare(self.tape, layouts)
-        return lower(fuse(prepared, layouts), layouts)
+        return program_of(self.tape, tuple(map(layout_of, self.kinds)))
 
     @cached_property
     def source(self) -> str:

@@ -19,6 +19,7 @@ DOUBLE, FLOAT, INT64, BOOL = ir.DoubleType(), ir.FloatType(), ir.IntType(64), ir
 NARROW = {f"{sign}{size}": ir.IntType(8 * size) for sign in "iu" for size in (1, 2, 4)}
 TYPES: dict[str, ir.Type] = {"f8": DOUBLE, "f4": FLOAT, "i8": INT64, "b1": BOOL, **NARROW}
 CONTRACT = ("contract",)
+FREE_ORDER = ("reassoc", "contract")      # of the terms of a sum
 FLOAT_OPS = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 INT_OPS = {"add": "add", "sub": "sub", "mul": "mul", "div": "sdiv"}
 BIT_OPS = {"and": "and_", "or": "or_", "xor": "xor", "shl": "shl", "ashr": "ashr", "lshr": "lshr"}

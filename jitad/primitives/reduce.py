@@ -44,7 +44,7 @@ def reduce_sum(x: Value, axes: Axes) -> Value:
 def _extremum(name: str, ufunc: np.ufunc, identity: float) -> Primitive:
     """max or min over axes; elements that tie share the derivative equally."""
     def share(y: Value, x: Value, axes: Axes) -> tuple[Value, Value]:
-        mask = TABLE_EQ(x, restore(y, x.shape, axes))
+        mask = _equal(x, restore(y, x.shape, axes))
         count = reduce_sum(cast(mask, x.dtype), axes)
         return mask, count
 
@@ -60,7 +60,7 @@ def _extremum(name: str, ufunc: np.ufunc, identity: float) -> Primitive:
                      infer=_same, vjp=vjp, jvp=jvp, samples=_samples, info={"identity": identity})
 
 
-def TABLE_EQ(a: Value, b: Value) -> Value:
+def _equal(a: Value, b: Value) -> Value:
     from jitad.primitives.core import TABLE
 
     return TABLE["eq"](a, b)
