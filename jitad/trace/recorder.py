@@ -69,7 +69,7 @@ class Recorder(Builder):
     def traced_input(self, value: Any, name: str) -> Value:
         """A new input of the tape whose value, for this recording, is `value`."""
         aval = aval_of(value)
-        traced = self.input(aval, name)
+        traced: Any = self.input(aval, name)
         traced.boxed = isinstance(value, np.ndarray) and not aval.shape
         self._concrete[traced.number] = np.asarray(value, aval.dtype)
         return traced
@@ -305,7 +305,7 @@ def as_output(recorder: Recorder, leaf: Any, path: str, where: Where | None) -> 
     if isinstance(leaf, Value):
         if leaf.builder is not recorder:
             raise recorder.foreign(leaf)
-        return leaf if leaf.storage is None else leaf.detached()       # as it is now
+        return leaf.detached() if isinstance(leaf, Tracer) and leaf.storage is not None else leaf   # as it is now
     why = refusal(leaf) if is_dynamic(leaf) else f"is {_kind(leaf)}"
     if why is not None:
         hint = "; is a return statement missing?" if leaf is None else "; return arrays and numbers"
