@@ -188,11 +188,14 @@ class Transformed:
 
         def make() -> Entry:
             reasons = self._reasons(owner, arguments)
-            if reasons:
-                report(self.__name__, reasons, self._on_mismatch)
+            how = self._on_mismatch
+            if reasons and how == "error":
+                report(self.__name__, reasons, how)
             entry = stored.load(self._target, self._request, arguments) or build(
                 self._target, self._request, arguments)
             cache.store.note_miss(owner, reasons)
+            if reasons:
+                report(self.__name__, reasons, how)
             return entry
         return cache.store.get_or_build(owner, key, make, accept=accept)
 

@@ -109,7 +109,7 @@ class _TakingApart:
         self._check_class(name, spec.type)
         parts = self._variables(spec.num_children)
         if spec.type is dict:
-            self.lines.append(f"if {self._bind(len)}({name}) != {len(parts)}: raise {PREFIX}miss")
+            self.lines.append(f"if [*{name}] != {self._bind(list(spec.entries()))}: raise {PREFIX}miss")
             keys = [repr(k) if type(k) in (int, str) else self._bind(k) for k in spec.entries()]
             self.lines += [f"{part} = {name}[{key}]" for part, key in zip(parts, keys, strict=True)]
         else:

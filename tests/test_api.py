@@ -522,3 +522,23 @@ def test_alternating_signatures_compile_once_each():
             for x in (x3, x3[:2], x3.astype("f4"), x3[::2]):
                 same(g(x), 2 * x)
     assert cache.info(g).hits == 9
+
+
+def test_the_order_of_a_dict_is_part_of_its_structure():
+    weigh = jit_grad(lambda p: sum((i + 1) * np.sum(v) for i, v in enumerate(p.values())))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", jitad.TapeMismatchWarning)
+        for _ in range(3):
+            assert weigh.value({"a": 1.0, "b": 10.0}) == 21.0
+            assert weigh.value({"b": 10.0, "a": 1.0}) == 12.0
+            assert weigh.value({"b": 10.0, "a": 1.0}) == 12.0
+            assert weigh({"b": 10.0, "a": 1.0}) == {"b": 1.0, "a": 2.0}
+
+
+def test_recorded_code_that_asks_what_it_holds_gets_numpys_answer():
+    def f(x, k):
+        right = [isinstance(x, np.ndarray), type(x) is np.ndarray, not isinstance(x, float), isinstance(x[0], np.float64),
+                 isinstance(x[0], float), not isinstance(x[0], np.ndarray), isinstance(k, (int, np.integer)),
+                 type(k) is int, isinstance(type, type)]
+        return np.sum(x) * k if all(right) else np.prod(x)
+    assert jit_grad(f).value(np.array([2.0, 3.0]), 2) == 10.0

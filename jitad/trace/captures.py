@@ -34,6 +34,7 @@ from jitad.cache.identity import code_key
 from jitad.errors import CaptureError, MutationError
 from jitad.tape import Value
 from jitad.trace import policy
+from jitad.trace.asking import view_isinstance, view_type
 from jitad.trace.copies import Copies, GlobalsView
 from jitad.trace.leaves import refusal
 from jitad.trace.nested import CaptureView, Nested
@@ -59,7 +60,8 @@ class Captures:
         self.inputs: list[Value] = []
         self.values: list[Any] = []
         self.missing: set[str] = set()
-        self.builtins = {**vars(builtins), "__import__": self._import, "super": view_super}
+        self.builtins = {**vars(builtins), "__import__": self._import, "super": view_super,
+                         "isinstance": view_isinstance, "type": view_type}
         self.scan = Scan(self)
         self.copies = Copies(self)
         self._taken: dict[Path, tuple[Any, Any]] = {}

@@ -15,6 +15,10 @@ import optree
 __all__ = ["NAMESPACE", "TreeDef", "classes_in", "count_leaves", "flatten", "leaves_of", "unflatten"]
 
 NAMESPACE = "jitad"
+# The order of a dict's keys is part of the structure, since code that iterates over it sees it. Entered for good, and
+# kept: once collected it would be left again.
+_ORDERED = optree.dict_insertion_ordered(True, namespace=NAMESPACE)
+_ORDERED.__enter__()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
