@@ -23,6 +23,8 @@ def view_isinstance(instance: Any, classes: Any, /) -> bool:
         classes = type
     elif type(classes) is tuple:
         classes = tuple(type if c is view_type else c for c in classes)
+    if instance is view_type:
+        instance = type
     return issubclass(stood_for(instance), classes) if type(instance) is Tracer else isinstance(instance, classes)
 
 

@@ -130,13 +130,22 @@ def _at(builder: Builder | None) -> str:
 def refused(source: Value | Builder | None, what: str, advice: str = ADVICE) -> UnsupportedOperationError:
     """The error for what has no rule."""
     builder = source.builder if isinstance(source, Value) else source
-    return UnsupportedOperationError(f"{what}{_at(builder)} has no rule yet; {advice}")
+    return _remembered(builder, UnsupportedOperationError(f"{what}{_at(builder)} has no rule yet; {advice}"))
 
 
 def not_concrete(x: Value, what: str, advice: str) -> ConcretizationError:
     """The error for code that asks a traced value for a plain one."""
-    return ConcretizationError(f"{what}{_at(x.builder)} needs the number behind a traced value ({x.aval}), which is "
-                               f"known only when the compiled function runs; {advice}")
+    return _remembered(x.builder, ConcretizationError(
+        f"{what}{_at(x.builder)} needs the number behind a traced value ({x.aval}), which is known only when the compiled "
+        f"function runs; {advice}"))
+
+
+def _remembered(builder: Any, error: Any) -> Any:
+    """The error, also kept by the recording: user code that catches it must not make its fallback the truth."""
+    kept = getattr(builder, "refusals", None)
+    if kept is not None:
+        kept.append(error)
+    return error
 
 
 def not_mutable(source: Value | Builder | None, what: str, advice: str) -> MutationError:

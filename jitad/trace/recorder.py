@@ -61,6 +61,7 @@ class Recorder(Builder):
         self.function_name = function_name
         self.active = True
         self.captures: Any = None
+        self.refusals: list[JitadError] = []             # raised so far; see `trace.dispatch`
         self._concrete: dict[int, Any] = {}
 
     def where(self) -> Where | None:
@@ -227,6 +228,8 @@ def record(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = 
         for cls in sorted(traced.classes, key=lambda c: c.__qualname__):
             captures.scan.argument(cls)
         result = captures.run(new_args, new_kwargs)
+        if recorder.refusals:                            # and caught by the function, which would go on without
+            raise recorder.refusals[0]
         captures.finish()
         leaves, paths, structure = flatten(result, "result")
         outputs = [as_output(recorder, leaf, path, where) for leaf, path in zip(leaves, paths, strict=True)]
