@@ -129,9 +129,10 @@ class CompiledTape:
         """The value and gradient as a C function for samplers, everything but the vector bound.
 
         ``.address`` of ``int64 f(uint64 dim, double* x, double* grad, double* logp, void* data)`` and
-        ``.data``, the pointer to pass as `data`. Status 0: fine; 1: value or gradient not finite, or a
-        failed factorization; -1: `dim` is not the vector's length; -2: the function raised an error, which
-        is printed. The object keeps alive what the function needs. It may run in several threads at once
+        ``.data``, the pointer to pass as `data`. Status 0: fine; 1: value or gradient not finite, a
+        failed factorization, or the function raised `ValueError` or `ArithmeticError` at this point; -1: `dim`
+        is not the vector's length; -2: it raised another error, which is printed. Captured values are bound
+        as they are now. The object keeps alive what the function needs. It may run in several threads at once
         and takes no lock and no GIL, but for points that take another way through the user's branches:
         those go through Python. Bound arrays in C order are used in place, others are copied.
 

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import enum
 import inspect
+import math
 import warnings
 
 import numpy as np
@@ -537,8 +538,18 @@ def test_the_order_of_a_dict_is_part_of_its_structure():
 
 def test_recorded_code_that_asks_what_it_holds_gets_numpys_answer():
     def f(x, k):
-        right = [isinstance(x, np.ndarray), type(x) is np.ndarray, not isinstance(x, float), isinstance(x[0], np.float64),
-                 isinstance(x[0], float), not isinstance(x[0], np.ndarray), isinstance(k, (int, np.integer)),
-                 type(k) is int, isinstance(type, type)]
+        right = [isinstance(x, np.ndarray), type(x) is np.ndarray, not isinstance(x, float),
+                 isinstance(x[0], np.float64), isinstance(x[0], float), not isinstance(x[0], np.ndarray),
+                 isinstance(k, (int, np.integer)), type(k) is int, isinstance(type, type)]
         return np.sum(x) * k if all(right) else np.prod(x)
     assert jit_grad(f).value(np.array([2.0, 3.0]), 2) == 10.0
+
+
+def test_a_refusal_that_the_function_catches_is_raised_all_the_same():
+    def f(x):
+        try:
+            return math.exp(x[0]) * x[1]
+        except Exception:
+            return 0.0 * x[0]
+    with pytest.raises(jitad.ConcretizationError):
+        jit_grad(f)(np.ones(2))

@@ -318,7 +318,7 @@ def test_pytrees():
     Q = namedtuple("Q", "a b")
     tree = {"z": P(1.0, {"k": [2.0, None]}), "a": Q(3.0, "s")}
     leaves, paths, structure = flatten(tree, "p")
-    assert paths == ["p['a'].a", "p['a'].b", "p['z'].mu", "p['z'].w['k'][0]", "p['z'].w['k'][1]"]
-    assert leaves == [3.0, "s", 1.0, 2.0, None] and unflatten(structure, leaves) == tree
+    assert paths == ["p['z'].mu", "p['z'].w['k'][0]", "p['z'].w['k'][1]", "p['a'].a", "p['a'].b"]
+    assert leaves == [1.0, 2.0, None, 3.0, "s"] and unflatten(structure, leaves) == tree
     assert hash(structure) == hash(leaves_of(tree)[1])
     Recorded(lambda p: p["z"].mu * p["a"].a + p["z"].w["k"][0], tree)

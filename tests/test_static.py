@@ -95,7 +95,7 @@ def test_the_same_object_hits_and_another_one_misses(monkeypatch):
         np.testing.assert_array_equal(g(x3), np.full(3, 2.0))
     assert cache.info(g)[:3] == (4, 2, 2)
     monkeypatch.setitem(globals(), "table", None)
-    with pytest.raises(AttributeError), pytest.warns(TapeMismatchWarning, match="<Opaque object> -> None"):
+    with pytest.raises(AttributeError):                   # the function's own error; nothing is compiled, nobody warned
         g(x3)
 
 

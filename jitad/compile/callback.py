@@ -54,14 +54,15 @@ class Callback:
 
 
 def _fallback(otherwise: Callable[[np.ndarray], tuple[float, np.ndarray]], length: int) -> Callable[..., int]:
-    """`otherwise` on raw pointers. A failed factorization is not finite; any other error is printed and fatal."""
+    """`otherwise` on raw pointers. Where the function refuses a point (`ValueError`, `ArithmeticError`,
+    `LinAlgError`), it has no density there; any other error is printed and fatal."""
     def vector(address: int) -> np.ndarray:
         return np.ctypeslib.as_array((ctypes.c_double * length).from_address(address))
 
     def call(x: int, grad: int, value: int) -> int:
         try:
             logp, gradient = otherwise(vector(x).copy())
-        except np.linalg.LinAlgError:
+        except (ValueError, ArithmeticError, np.linalg.LinAlgError):
             return NOT_FINITE
         except BaseException as error:
             sys.excepthook(type(error), error, error.__traceback__)

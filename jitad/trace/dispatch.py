@@ -136,8 +136,8 @@ def refused(source: Value | Builder | None, what: str, advice: str = ADVICE) -> 
 def not_concrete(x: Value, what: str, advice: str) -> ConcretizationError:
     """The error for code that asks a traced value for a plain one."""
     return _remembered(x.builder, ConcretizationError(
-        f"{what}{_at(x.builder)} needs the number behind a traced value ({x.aval}), which is known only when the compiled "
-        f"function runs; {advice}"))
+        f"{what}{_at(x.builder)} needs the number behind a traced value ({x.aval}), which is known only when the "
+        f"compiled function runs; {advice}"))
 
 
 def _remembered(builder: Any, error: Any) -> Any:

@@ -31,10 +31,10 @@ class TreeDef:
 
 
 def leaves_of(tree: Any) -> tuple[list[Any], TreeDef]:
-    """The leaves of `tree` from left to right, and its structure.
+    """The leaves of `tree` from left to right, dicts in their own order, and its structure.
 
     >>> leaves_of({"b": 2, "a": (1, None)})[0]
-    [1, None, 2]
+    [2, 1, None]
     """
     leaves, spec = optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
     for leaf in leaves:
