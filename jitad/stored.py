@@ -35,7 +35,6 @@ def _build() -> tuple[str, ...]:
     import optree
     import scipy
 
-
     newest, total = 0, 0
     for folder in (Path(__file__).parent, *map(Path, cache.__path__)):
         for path, _, files in os.walk(folder):
@@ -44,7 +43,14 @@ def _build() -> tuple[str, ...]:
                     state = os.stat(os.path.join(path, file))
                     newest, total = max(newest, state.st_mtime_ns), total + state.st_size
     return (__version__, str(newest), str(total), numpy.__version__, scipy.__version__, optree.__version__,
-            python_tag(), str(layout()), *llvm(), *processor())
+            *_numba(), python_tag(), str(layout()), *llvm(), *processor())
+
+
+def _numba() -> list[str]:
+    """The installed version of numba, which is not imported, by the name of its folder beside NumPy's."""
+    import numpy
+
+    return sorted(path.name for path in Path(numpy.__file__).parent.parent.glob("numba-*.dist-info"))
 
 
 def first_key(target: Target, request: Request, arguments: Arguments) -> str | None:
