@@ -1,50 +1,21 @@
 """What may be decorated and how transformations nest; compiled tapes and their C functions."""
 from __future__ import annotations
 
-import contextlib
 import copy
 import ctypes
 import functools
 import gc
 import pickle
-import warnings
 import weakref
 
 import numpy as np
 import pytest
+from public import compiling, fresh, quadratic, same, x3, y3
 
 import jitad
 from jitad import cache, jit, jit_grad, value_and_grad
 
-x3 = np.array([1.0, 2.0, 3.0])
-y3 = np.array([4.0, 5.0, 6.0])
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    """Each test starts with an empty cache, and recompiles without a warning."""
-    cache.clear()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", jitad.TapeMismatchWarning)
-        yield
-
-
-@contextlib.contextmanager
-def compiling(number):
-    before = cache.info().compiles
-    yield
-    assert cache.info().compiles - before == number
-
-
-def same(got, expected, rtol=1e-12):
-    """Same values, shape, dtype and kind: array, NumPy scalar or Python number."""
-    assert type(got) is type(expected)
-    assert np.asarray(got).dtype == np.asarray(expected).dtype
-    np.testing.assert_allclose(got, expected, rtol=rtol, strict=True)
-
-
-def quadratic(x, y):
-    return np.sum(x * x * y)
+__all__ = ["fresh"]
 
 
 # --- methods and callables -------------------------------------------------------------------
