@@ -57,6 +57,15 @@ def _numbers_alone(ufunc: np.ufunc, x: Tracer, other: Any, swap: bool) -> Any:
     return builder.value(builder.apply(row, (number, x._fixed) if swap else (x._fixed, number), {}))
 
 
+def on_a_number(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
+    """``ufunc(x)`` of one float64 number, by the same short way; None if it is something else."""
+    (x,) = inputs
+    row = ufuncs.row_of(ufunc)
+    if row is None or ufunc in ufuncs.COMPOSED or not _is_float64_number(x):
+        return None
+    return x.builder.value(x.builder.apply(row, (x._fixed,), {}))
+
+
 def binary(ufunc: np.ufunc, swap: bool = False, logic: bool = False) -> Callable[[Any, Any], Any]:
     def operator(self: Tracer, other: Any) -> Any:
         short = _numbers_alone(ufunc, self, other, swap)

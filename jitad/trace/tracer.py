@@ -18,6 +18,7 @@ from jitad.trace.operators import (
     concrete,
     in_place,
     method,
+    on_a_number,
     power,
     refused_method,
     refused_property,
@@ -115,6 +116,10 @@ class Tracer(Value):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         from jitad.trace.dispatch import builder_in
 
+        if len(inputs) == 1 and method == "__call__" and not kwargs:
+            short = on_a_number(ufunc, inputs)
+            if short is not None:
+                return short
         with noted_line(builder_in(inputs, kwargs)):
             return ufuncs.array_ufunc(ufunc, method, *inputs, **kwargs)
 
