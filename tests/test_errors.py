@@ -2,24 +2,16 @@
 from __future__ import annotations
 
 import math
-import warnings
 
 import numpy as np
 import pytest
+from public import fresh, x3
 from scipy import special
 
 import jitad
 from jitad import cache, jit, jit_grad
 
-x3 = np.array([1.0, 2.0, 3.0])
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    cache.clear()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", jitad.TapeMismatchWarning)
-        yield
+__all__ = ["fresh"]
 
 
 def text_of(error):

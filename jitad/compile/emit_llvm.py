@@ -2,8 +2,8 @@
 
 The function takes raw pointers (inputs by pointer, with strides in bytes where they are
 not contiguous; numbers by value; outputs and scalar results by pointer) and returns the
-status. Nothing here knows of numba: the runtime calls the function from a numba
-kernel, from a C callback, or loads its object code.
+status. It is called by the entry in the same module (`entry_llvm`), or by a C callback
+(`callback`).
 """
 from __future__ import annotations
 

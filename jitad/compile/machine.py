@@ -1,7 +1,7 @@
 """The functions that generated source calls, as plain Python.
 
 A generated file imports them from here and so can be run and stepped through
-without numba; `runtime` gives numba its own code for each of them.
+without numba; `python_backend` gives numba its own code for each of them.
 """
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ _BRANCH = "use np.where(condition, a, b), np.maximum(a, b), np.all or np.any for
 class Tracer(Value):
     """A node of a recording that behaves as the NumPy array (or number) it stands for.
 
-    It is no `numpy.ndarray` and no `float`: ``isinstance`` says so. `weak` marks what Python
+    ``isinstance`` and ``type`` in recorded code take it for that (see `asking`). `weak` marks what Python
     numbers would be here (they do not raise NumPy's precision); `boxed` marks an array of no
     dimensions, which in-place operators would change for all its names.
 
