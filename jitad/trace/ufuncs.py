@@ -132,7 +132,7 @@ def _reduce(function: Any) -> Callable[..., Any]:
 
 
 def _logaddexp_reduce(array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-    from jitad.trace.scipy_functions import traced_logsumexp
+    from jitad.trace.scipy_special import traced_logsumexp
 
     return traced_logsumexp(array if dtype is None else array.astype(dtype), axis=axis, keepdims=keepdims)
 

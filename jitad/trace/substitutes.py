@@ -1,0 +1,66 @@
+"""Functions of NumPy and SciPy that are written in Python and do not dispatch.
+
+`SUBSTITUTES` maps each to a replacement which the function copies of a recording
+see in its place. A replacement calls the original when nothing is traced. Nothing
+here knows the functions themselves.
+"""
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from jitad.trace.dispatch import builder_in, noted_line, plain
+
+
+class Substitutes(dict[Any, Callable[..., Any]]):
+    """Replacements by original. Those for modules that are not imported yet wait: their functions cannot be met."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting: dict[tuple[str, str], Callable[..., Any]] = {}
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        self._enter()
+        return super().get(key, default)
+
+    def __missing__(self, key: Any) -> Callable[..., Any]:
+        self._enter()
+        if key not in self:
+            raise KeyError(key)
+        return self[key]
+
+    def _enter(self) -> None:
+        for module, name in list(self.waiting):
+            original = getattr(sys.modules.get(module), name, None)
+            if original is not None:
+                impl = self.waiting.pop((module, name), None)
+                if impl is not None:
+                    self[original] = _replacement(original, impl)
+
+
+SUBSTITUTES = Substitutes()
+
+
+def substitute(original: Any, name: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Enter the decorated function as what recorded code sees in place of `original`, or of `name` in that module."""
+    def enter(impl: Callable[..., Any]) -> Callable[..., Any]:
+        if name:
+            SUBSTITUTES.waiting[original, name] = impl
+        else:
+            SUBSTITUTES[original] = _replacement(original, impl)
+        return impl
+    return enter
+
+
+def _replacement(original: Callable[..., Any], impl: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(original)
+    def replacement(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = plain(args), plain(kwargs)
+        builder = builder_in(args, kwargs)
+        if builder is None:
+            return original(*args, **kwargs)
+        with noted_line(builder):
+            return impl(*args, **kwargs)
+    return replacement
