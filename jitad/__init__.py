@@ -13,6 +13,18 @@ from __future__ import annotations
 from jitad import cache
 from jitad.api import grad, jit, jit_grad, value_and_grad
 from jitad.control import cond, fori_loop, scan, while_loop
+from jitad.debug import debug_nonfinite
+from jitad.derivatives import (
+    derivative,
+    hessian,
+    hvp,
+    jacobian,
+    second_derivative,
+    value_and_derivative,
+    value_and_jacobian,
+    value_derivative_and_second_derivative,
+    value_gradient_and_hessian,
+)
 from jitad.errors import (
     ArgumentTypeError,
     CaptureError,
@@ -20,19 +32,26 @@ from jitad.errors import (
     JitadError,
     LeakedTracerError,
     MutationError,
+    NonFiniteError,
     OutputError,
     SignatureError,
     TapeError,
+    TapeFileError,
     TapeMismatchError,
     TapeMismatchWarning,
     UnsupportedOperationError,
 )
+from jitad.linear import jvp, linearize, vjp
+from jitad.saved import SavedTape, load
 from jitad.version import __version__
 
 __all__ = [
     "__version__",
     "ArgumentTypeError", "CaptureError", "ConcretizationError", "JitadError", "LeakedTracerError", "MutationError",
-    "OutputError", "SignatureError", "TapeError", "TapeMismatchError", "TapeMismatchWarning",
-    "UnsupportedOperationError", "cache", "cond", "fori_loop", "grad", "jit", "jit_grad", "scan", "value_and_grad",
-    "while_loop",
+    "NonFiniteError", "OutputError", "SavedTape", "SignatureError", "TapeError", "TapeFileError",
+    "TapeMismatchError", "TapeMismatchWarning",
+    "UnsupportedOperationError", "cache", "cond", "debug_nonfinite", "derivative", "fori_loop", "grad", "hessian", "hvp",
+    "jacobian", "jit", "jit_grad", "jvp", "linearize", "load", "scan", "second_derivative", "value_and_derivative",
+    "value_and_grad", "value_and_jacobian", "value_derivative_and_second_derivative", "value_gradient_and_hessian",
+    "vjp", "while_loop",
 ]

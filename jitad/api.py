@@ -61,7 +61,7 @@ def jit_grad(f: Callable[..., Any] | None = None, argnums: int | Sequence[int] =
     >>> logp(np.zeros(2), np.array([1.0, 2.0]))
     array([1., 2.])
     """
-    return _transform(f, "grad", argnums, on_mismatch, static)
+    return transform(f, "grad", argnums, on_mismatch, static)
 
 
 grad = jit_grad
@@ -75,7 +75,7 @@ def value_and_grad(f: Callable[..., Any] | None = None, argnums: int | Sequence[
     >>> value_and_grad(lambda x: np.sum(x * x))(np.array([1.0, 3.0]))
     (10.0, array([2., 6.]))
     """
-    return _transform(f, "value_and_grad", argnums, on_mismatch, static)
+    return transform(f, "value_and_grad", argnums, on_mismatch, static)
 
 
 def jit(f: Callable[..., Any] | None = None, *, on_mismatch: str | None = None, static: Sequence[str] = ()) -> Any:
@@ -85,21 +85,24 @@ def jit(f: Callable[..., Any] | None = None, *, on_mismatch: str | None = None, 
     >>> jit(lambda x: np.exp(x) - 1)(np.zeros(2))
     array([0., 0.])
     """
-    return _transform(f, "value", 0, on_mismatch, static)
+    return transform(f, "value", 0, on_mismatch, static)
 
 
-def _transform(f: Callable[..., Any] | None, what: str, argnums: int | Sequence[int], on_mismatch: str | None,
-               static: Sequence[str]) -> Any:
+def transform(f: Callable[..., Any] | None, what: str, argnums: int | Sequence[int], on_mismatch: str | None,
+              static: Sequence[str], mode: str = "",
+              make: Callable[[Callable[..., Any], Request, Settings], Any] = Transformed) -> Any:
+    """The function `f` with a request, or a decorator for it; raises `ArgumentTypeError` for options that make no
+    sense."""
     if on_mismatch not in (None, "warn", "error", "silent"):
         raise ArgumentTypeError(
             f'on_mismatch must be "warn", "error" or "silent", not {on_mismatch!r} (at {user_line()})')
     if not isinstance(static, (tuple, list)) or not all(isinstance(name, str) for name in static):
         raise ArgumentTypeError(f'static must be a tuple of names, ("model", "self.table"), not {static!r} '
                                 f"(at {user_line()})")
-    request, settings = Request(what, _checked(argnums)), Settings(on_mismatch, tuple(static))
+    request, settings = Request(what, checked_argnums(argnums), mode), Settings(on_mismatch, tuple(static))
     if f is None:
-        return lambda function: Transformed(_plain(function), request, settings)
-    return Transformed(_plain(f), request, settings)
+        return lambda function: make(_plain(function), request, settings)
+    return make(_plain(f), request, settings)
 
 
 def _plain(f: Any) -> Callable[..., Any]:
@@ -108,7 +111,7 @@ def _plain(f: Any) -> Callable[..., Any]:
     return f
 
 
-def _checked(argnums: Any) -> int | tuple[int, ...]:
+def checked_argnums(argnums: Any) -> int | tuple[int, ...]:
     several = isinstance(argnums, (tuple, list))
     given = tuple(argnums) if several else (argnums,)
     places = {int(n) for n in given if isinstance(n, Integral) and not isinstance(n, bool)}

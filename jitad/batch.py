@@ -1,34 +1,65 @@
-"""Nodes of a loop's body as whole-array operations: every position at once, along a new first dimension."""
+"""Tapes for a whole batch: every example at once, along a new first dimension.
+
+`batched` is the transformation, node by node: what does not depend on the batch stays as it is, everything else gets
+the dimension by the rule of its row or kind (`jitad.batch_rules`, `jitad.batch_scan`). It serves `jitad.batch`, the
+columns of Jacobians, and loops whose steps do not depend on each other, for which the batch is the positions.
+"""
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from jitad.primitives.index import reshape
-from jitad.primitives.reduce import contract, parse, reduce_sum
-from jitad.primitives.view import broadcast_to, view
+from jitad.batch_rules import Batched, batch_node, full
+from jitad.batch_scan import batch_scan
+from jitad.primitives.reduce import contract, reduce_sum
 from jitad.tape import Builder, Node, Value
+
+__all__ = ["Batch", "Batched", "batchable", "batched", "outer_product", "positions"]
 
 KINDS = frozenset(
     "elementwise view spread reduce contract triangle cumulative concatenate gather reshape const".split())
-Batched = tuple[Value, bool]           # a value, and whether its first dimension is the position
+
+
+def batched(builder: Builder, nodes: Sequence[Node], leaves: dict[int, Batched], length: int,
+            wanted: Sequence[int]) -> list[Batched]:
+    """The nodes `wanted` for all examples of a batch of `length`, appended to `builder`.
+
+    Parameters
+    ----------
+    nodes
+        What to compute, for one example: the nodes of a tape or of a builder, which may be `builder` itself.
+    leaves
+        Where to start: a value of `builder` for each input that is needed, or for any other node; True with it
+        if the value has the batch as its first dimension, False if it is the same for all examples.
+
+    Returns
+    -------
+    values
+        For each of `wanted` its value, and whether that has the batch's dimension: it has where it depends on a leaf
+        that has. Use `full` for the dimension in any case.
+    """
+    line = builder.line
+    batch = Batch(builder, nodes, length, leaves)
+    values = [batch.get(n) for n in wanted]
+    builder.line = line
+    return values
 
 
 class Batch:
-    """Computes nodes of a body outside of the loop; `leaves` has what they start from."""
+    """The work of `batched`, step by step."""
 
     def __init__(self, builder: Builder, nodes: Sequence[Node], length: int, leaves: dict[int, Batched]):
         self.builder, self.nodes, self.length = builder, nodes, length
         self.done = dict(leaves)
+        self.loops: dict[int, list[Batched]] = {}              # the outputs of scans that depend on the batch
 
     def rows(self, number: int) -> Value:
-        """The value of a node at all positions."""
-        value, batched = self.get(number)
-        return value if batched else broadcast_to(value, (self.length, *value.shape))
+        """The value of a node for all examples."""
+        return full(self.get(number), self.length)
 
     def total(self, number: int) -> Value:
-        """The sum over all positions; of outer products it is a contraction."""
+        """The sum over all examples; of outer products it is a contraction."""
         outer = outer_product(self.nodes, number)
         if outer is None:
             return reduce_sum(self.rows(number), (0,))
@@ -36,7 +67,7 @@ class Batch:
         return contract(self.rows(a), self.rows(b), f"t{left},t{right}->{out}")
 
     def get(self, number: int) -> Batched:
-        """The value, with a dimension for the position only if it depends on it."""
+        """The value, with the batch's dimension only if it depends on it."""
         stack = [number]
         while stack:
             top = stack[-1]
@@ -46,63 +77,30 @@ class Batch:
                 continue
             stack.pop()
             if top not in self.done:
-                self.done[top] = self._apply(self.nodes[top])
+                self.done[top] = self._apply(top)
         return self.done[number]
 
-    def _apply(self, node: Node) -> Batched:
+    def _apply(self, number: int) -> Batched:
+        node = self.nodes[number]
         operands = [self.done[i] for i in node.inputs]
         if node.prim.kind == "const":
             return self.builder.const(node.params["value"].value, node.aval.weak), False
-        if not any(batched for _, batched in operands):
-            return self._node(node, [v for v, _ in operands]), False
-        return getattr(self, f"_{node.prim.kind}")(node, operands), True
+        self.builder.line = node.where
+        if node.prim.kind == "pick" and node.inputs[0] in self.loops:
+            return self.loops[node.inputs[0]][node.params["index"]]
+        if not any(flag for _, flag in operands):
+            numbers = [v.number for v, _ in operands]
+            return self.builder.value(self.builder.apply(node.prim, numbers, node.params, node.where)), False
+        if node.prim.kind == "scan":
+            self.loops[number] = batch_scan(node, operands, self.length, batched)
+            return operands[0]                                 # nothing but picks reads a bundle
+        return batch_node(node, operands, self.length), True
 
-    def _node(self, node: Node, operands: Sequence[Value], **params: object) -> Value:
-        numbers = [v.number for v in operands]
-        return self.builder.value(self.builder.apply(node.prim, numbers, {**node.params, **params}, node.where))
 
-    def _full(self, operands: Sequence[Batched]) -> list[Value]:
-        return [v if batched else broadcast_to(v, (self.length, *v.shape)) for v, batched in operands]
-
-    def _elementwise(self, node: Node, operands: list[Batched]) -> Value:
-        return self._node(node, self._full(operands))
-
-    def _view(self, node: Node, operands: list[Batched]) -> Value:
-        index = ((0, ((0, 1),)), *((o, tuple((d + 1, s) for d, s in terms)) for o, terms in node.params["index"]))
-        return view(operands[0][0], (self.length, *node.params["shape"]), index)
-
-    def _spread(self, node: Node, operands: list[Batched]) -> Value:
-        index = ((0, ((0, 1),)), *((o, tuple((d + 1, s) for d, s in terms)) for o, terms in node.params["index"]))
-        return self._node(node, [operands[0][0]], shape=(self.length, *node.params["shape"]), index=index)
-
-    def _reshape(self, node: Node, operands: list[Batched]) -> Value:
-        return reshape(operands[0][0], (self.length, *node.params["shape"]))
-
-    def _reduce(self, node: Node, operands: list[Batched]) -> Value:
-        return self._node(node, [operands[0][0]], axes=tuple(a + 1 for a in node.params["axes"]))
-
-    def _cumulative(self, node: Node, operands: list[Batched]) -> Value:
-        return self._node(node, [operands[0][0]], axis=node.params["axis"] + 1)
-
-    def _concatenate(self, node: Node, operands: list[Batched]) -> Value:
-        return self._node(node, self._full(operands), axis=node.params["axis"] + 1)
-
-    def _triangle(self, node: Node, operands: list[Batched]) -> Value:
-        return self._node(node, [operands[0][0]])
-
-    def _contract(self, node: Node, operands: list[Batched]) -> Value:
-        left, right, out = parse(node.params["spec"])
-        row = next(c for c in "tuvwxyzabcdefghijklmnopqrs" if c not in left + right)
-        (a, first), (b, second) = operands
-        spec = f"{row * first}{left},{row * second}{right}->{row}{out}"
-        return self._node(node, [a, b], spec=spec)
-
-    def _gather(self, node: Node, operands: list[Batched]) -> Value:
-        return self._node(node, [operands[0][0], *self._full(operands[1:])])
-
+# --- for loops -----------------------------------------------------------------------------------
 
 def batchable(node: Node, batched: Sequence[bool]) -> bool:
-    """Whether there is a rule, for operands of which these depend on the position."""
+    """Whether work on operands of which these depend on the position may leave a loop: as cheap as in it."""
     if node.prim.kind == "gather":
         return not batched[0]
     return node.prim.kind in KINDS

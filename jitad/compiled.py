@@ -1,6 +1,7 @@
 """`CompiledTape`: one signature of one function, held in the hand."""
 from __future__ import annotations
 
+import os
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -140,6 +141,9 @@ class CompiledTape:
         """
         from jitad.compile.callback import Callback
 
+        if self._transformed._request.seed_name:
+            raise SignatureError(f"a C function is for a value and its gradient; `{self._transformed.__name__}` was "
+                                 f"compiled for {self._transformed._request.what}")
         transformed, arguments = self._transformed.value_and_grad, self._arguments
         place = transformed._request.argnums
         leaf = arguments.leaves[arguments.span(place)[0]] if isinstance(place, int) and arguments.counts[
@@ -160,6 +164,19 @@ class CompiledTape:
             return transformed(*args, **arguments.kwargs)
         with gate:
             return Callback(entry.tape, [*arguments.inputs, *captured], index, otherwise)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the tape to a file, from which `jitad.load` makes it callable again, also on another machine.
+
+        The file is data alone: JSON, with the constants and the captured values as arrays. It does not have the
+        function: what takes another way through its branches cannot be served by it.
+
+        Raises `TapeFileError` for what cannot be in a file (Python code that the tape calls, containers of other
+        kinds than dicts, lists and tuples, named tuples and dataclasses), `OSError` where it cannot be written.
+        """
+        from jitad.saved import save
+
+        save(self, path)
 
     def __reduce__(self) -> Any:
         return _compiled_for, (self._transformed, self._arguments.args, self._arguments.kwargs)

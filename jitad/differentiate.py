@@ -2,19 +2,24 @@
 
 Both append to the builder that holds the primal nodes, with the same
 primitives, so that what they make can be printed, optimised and differentiated
-again. The gradient of a gradient needs nothing new.
+again. The gradient of a gradient needs nothing new. Both may go in many directions at
+once: with `length`, all cotangents or tangents have a first dimension of that length, and
+what does not depend on the direction is computed once.
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from jitad.differentiate_onehot import OneHot, added, branches, dense, linear_rule
+from jitad.differentiate_rows import Rows
 from jitad.differentiate_scan import scan_cotangents, scan_tangents
+from jitad.differentiate_zeros import MOVING, both, either, known, moved, sensitive, tame
 from jitad.errors import UnsupportedOperationError
 from jitad.primitives.core import FLOATS, Primitive, cast, full, select, zeros_like
 from jitad.primitives.scan import pick, scan
-from jitad.primitives.view import spread, view
+from jitad.primitives.view import broadcast_to, spread, view
 from jitad.tape import Builder, Node, Value
 
 CARRYING = FLOATS | {"O"}      # dtypes of what has derivatives: floats, and the bundles of scans
@@ -34,16 +39,21 @@ class Cotangent:
     def value(self) -> Value:
         return self.raw if self.mask is None else select(self.mask, self.raw, 0.0)
 
-    def times(self, partial: Value | float) -> Cotangent:
+    def times(self, partial: Value | float | Callable[[], Value]) -> Cotangent:
+        """The product with a partial derivative, or with what a function gives for one that may be refused."""
+        if callable(partial):
+            partial = partial()
         if isinstance(partial, (int, float)):
             raw = self.raw if partial == 1 else -self.raw if partial == -1 else self.raw * partial
             return Cotangent(raw, self.mask)
         if self.mask is None and self.raw.node.prim.kind == "spread":
             return Cotangent(_inside_spread(self.raw, partial))
         partial, mask = _split_mask(partial)
-        if mask is not None and self.mask is not None and mask.number != self.mask.number:
-            return Cotangent(select(self.mask, self.raw * partial, 0.0), mask)
-        return Cotangent(self.raw if _is_constant(partial, 1.0) else self.raw * partial, mask or self.mask)
+        return Cotangent(self.raw if _is_constant(partial, 1.0) else self.raw * partial, both(self.mask, mask))
+
+    def guarded(self) -> Cotangent:
+        """With all structural zeros in the mask, as they must not meet what comes next."""
+        return self if self.raw.node.prim.kind == "spread" else Cotangent(self.raw, both(self.mask, known(self.raw)))
 
 
 def _inside_spread(ct: Value, partial: Value) -> Value:
@@ -51,7 +61,7 @@ def _inside_spread(ct: Value, partial: Value) -> Value:
     zero and must not meet `partial`, and need not be computed."""
     node, builder = ct.node, ct.builder
     u, index = builder.value(node.inputs[0]), node.params["index"]
-    product = Cotangent(u).times(view(partial, u.shape, index)).value()
+    product = Cotangent(u).times(view(broadcast_to(partial, ct.shape), u.shape, index)).value()
     return spread(product, node.params["shape"], index)
 
 
@@ -71,15 +81,17 @@ def _split_mask(partial: Value) -> tuple[Value, Value | None]:
 
 
 def pullback(builder: Builder, outputs: Sequence[Value], seeds: Sequence[Value],
-             wrt: Sequence[Value]) -> list[Value]:
-    """Cotangents of `wrt` for the cotangents `seeds` of `outputs`, appended to `builder`.
+             wrt: Sequence[Value], length: int | None = None) -> list[Value]:
+    """Cotangents of `wrt` for the cotangents `seeds` of `outputs`, appended to `builder`; `length` of each if given.
 
     Values that do not depend on `wrt` are constants, also when they are
     themselves traced by an outer differentiation.
     """
+    rows = Rows(builder, length) if length is not None else None
     first = min(w.number for w in wrt)
     last = max((o.number for o in outputs), default=-1)
     active = _active(builder, {w.number for w in wrt}, first, last)
+    guarded = sensitive(builder, active, first, last)
     pending: dict[int, list[Any]] = {}                 # of a bundle pairs: (output, cotangent)
     for output, seed in zip(outputs, seeds, strict=True):
         if output.number in active:
@@ -99,20 +111,32 @@ def pullback(builder: Builder, outputs: Sequence[Value], seeds: Sequence[Value],
         if node.prim is pick:
             pending.setdefault(node.inputs[0], []).append((node.params["index"], _total(parts)))
             continue
-        for i, ct in zip(node.inputs, _cotangents(builder, number, node, parts, active), strict=True):
+        if number in guarded and node.prim is not scan:
+            parts = [_total(parts, guarded=True)]
+        for i, ct in zip(node.inputs, _cotangents(builder, number, node, parts, active, guarded, rows), strict=True):
             if ct is not None and i in active:
                 pending.setdefault(i, []).append(ct)
     builder.line = line
-    return [found.get(w.number) or zeros_like(w) for w in wrt]
+    return [found.get(w.number) or _zeros(w, length) for w in wrt]
 
 
-def _cotangents(builder: Builder, number: int, node: Node, parts: list[Any],
-                active: set[int]) -> Sequence[Cotangent | None]:
+def _zeros(like: Value, length: int | None) -> Value:
+    """Structural zeros for a value: `length` of them if given."""
+    return zeros_like(like) if length is None else full(like, 0, (length, *like.shape), like.dtype)
+
+
+def _cotangents(builder: Builder, number: int, node: Node, parts: list[Any], active: set[int], guarded: set[int],
+                rows: Rows | None) -> Sequence[Cotangent | None]:
     """Those of the inputs of a node, for what has arrived at it."""
     if node.prim is not scan:
-        return _node_vjp(builder, number, node, _total(parts), active)
+        return _node_vjp(builder, number, node, _total(parts), active, guarded, rows)
     seeds = {index: ct.value() for index, ct in parts}
-    return [None if c is None else Cotangent(c) for c in scan_cotangents(builder, number, seeds, active, pullback)]
+    if rows is None:
+        found = scan_cotangents(builder, number, seeds, active, pullback)
+    else:
+        inputs, places = [builder.value(i) for i in node.inputs], {p for p, i in enumerate(node.inputs) if i in active}
+        found = rows.scan_vjp(node, seeds, inputs, places, lambda *args: scan_cotangents(*args, pullback))
+    return [None if c is None else Cotangent(c) for c in found]
 
 
 def _active(builder: Builder, wrt: set[int], first: int, last: int) -> set[int]:
@@ -125,7 +149,8 @@ def _active(builder: Builder, wrt: set[int], first: int, last: int) -> set[int]:
     return active
 
 
-def _total(parts: list[Cotangent]) -> Cotangent:
+def _total(parts: list[Cotangent], guarded: bool = False) -> Cotangent:
+    """The sum; `guarded` keeps what is structurally zero in all parts known as such."""
     if len(parts) == 1:
         return parts[0]
     if parts[0].mask is not None and all(p.mask is not None and p.mask.number == parts[0].mask.number for p in parts):
@@ -136,11 +161,11 @@ def _total(parts: list[Cotangent]) -> Cotangent:
     total = parts[0].value()
     for part in parts[1:]:
         total = total + part.value()
-    return Cotangent(total)
+    return Cotangent(total, either([p.mask or known(p.raw) for p in parts]) if guarded else None)
 
 
-def _node_vjp(builder: Builder, number: int, node: Node, ct: Cotangent,
-              active: set[int]) -> list[Cotangent | None]:
+def _node_vjp(builder: Builder, number: int, node: Node, ct: Cotangent, active: set[int], guarded: set[int],
+              rows: Rows | None) -> list[Cotangent | None]:
     inputs = [builder.value(i) for i in node.inputs]
     y, prim = builder.value(number), node.prim
     if prim.name == "stop_gradient":
@@ -150,19 +175,27 @@ def _node_vjp(builder: Builder, number: int, node: Node, ct: Cotangent,
     if prim.name == "cast":
         return [Cotangent(cast(ct.raw, inputs[0].dtype), ct.mask)]
     if prim.kind == "elementwise":
+        ct = ct if tame(node, builder.nodes) else ct.guarded()
         return [None if p is None or i not in active else ct.times(p)
                 for i, p in zip(node.inputs, partials_of(prim, y, inputs, node), strict=True)]
     if prim.vjp is None:
         raise _no_rule(prim, node)
-    return [None if c is None else Cotangent(*_split_mask(c)) for c in prim.vjp(ct.value(), y, *inputs, **node.params)]
+    def rule(raw: Value, inputs: list[Value]) -> Sequence[Value | None]:
+        return prim.vjp(raw, y, *inputs, **node.params) if rows is None else rows.vjp(  # type: ignore[misc]
+            prim, node, raw, y, inputs)
+    found = [None if c is None else Cotangent(*_split_mask(c)) for c in rule(ct.value(), inputs)]
+    if ct.mask is None or prim.name not in MOVING or guarded.isdisjoint(node.inputs):
+        return found
+    return [None if c is None or m is None else Cotangent(c.raw, m) if i in guarded else c
+            for i, c, m in zip(node.inputs, found, moved(prim, ct.mask, ct.raw, inputs, rule), strict=True)]
 
 
 def _select_vjp(inputs: list[Value], ct: Cotangent) -> list[Cotangent | None]:
     from jitad.primitives.elementwise import logical_not
 
     condition = inputs[0]
-    raw = ct.value()
-    return [None, Cotangent(raw, condition), Cotangent(raw, logical_not(condition))]
+    return [None, Cotangent(ct.raw, both(ct.mask, condition)),
+            Cotangent(ct.raw, both(ct.mask, logical_not(condition)))]
 
 
 def partials_of(prim: Primitive, y: Value, inputs: list[Value], node: Node) -> Sequence[Value | float | None]:
@@ -180,8 +213,9 @@ def _no_rule(prim: Primitive, node: Node) -> UnsupportedOperationError:
 
 
 def pushforward(builder: Builder, outputs: Sequence[Value], primals: Sequence[Value],
-                tangents: Sequence[Value]) -> list[Value]:
-    """Tangents of `outputs` for the `tangents` of `primals`, appended to `builder`."""
+                tangents: Sequence[Value | OneHot], length: int | None = None) -> list[Value]:
+    """Tangents of `outputs` for the `tangents` of `primals`, appended to `builder`; `length` of each if given."""
+    rows = Rows(builder, length) if length is not None else None
     known: dict[int, Any] = {p.number: t for p, t in zip(primals, tangents, strict=True)}
     line = builder.line
     first, last = min(known), max((o.number for o in outputs), default=-1)
@@ -195,16 +229,23 @@ def pushforward(builder: Builder, outputs: Sequence[Value], primals: Sequence[Va
         elif node.aval.dtype.char in CARRYING:
             arriving = [known.get(i) for i in node.inputs]
             if any(t is not None for t in arriving):
-                known[number] = _node_jvp(builder, number, node, arriving)
+                known[number] = _node_jvp(builder, number, node, arriving, rows)
     builder.line = line
-    return [known.get(o.number) or zeros_like(o) for o in outputs]
+    return [dense(known.get(o.number)) or _zeros(o, length) for o in outputs]
 
 
-def _node_jvp(builder: Builder, number: int, node: Node, tangents: list[Value | None]) -> Any:
+def _node_jvp(builder: Builder, number: int, node: Node, tangents: list[Any], rows: Rows | None) -> Any:
     inputs = [builder.value(i) for i in node.inputs]
     y, prim = builder.value(number), node.prim
+    if any(isinstance(t, OneHot) for t in tangents):
+        found = _one_hot_jvp(node, tangents, inputs, y)
+        if found is not None or prim.name == "stop_gradient":
+            return found
+        tangents = [dense(t) for t in tangents]
     if prim is scan:
-        return scan_tangents(builder, number, tangents, pushforward)
+        if rows is None:
+            return scan_tangents(builder, number, tangents, pushforward)
+        return rows.scan_jvp(node, tangents, inputs, lambda *args: scan_tangents(*args, pushforward))
     if prim.name == "stop_gradient":
         return None
     if prim is select:
@@ -219,7 +260,26 @@ def _node_jvp(builder: Builder, number: int, node: Node, tangents: list[Value | 
         return sum(terms[1:], terms[0]) if terms else None
     if prim.jvp is None:
         raise _no_rule(prim, node)
-    return prim.jvp(tangents, y, *inputs, **node.params)
+    return prim.jvp(tangents, y, *inputs, **node.params) if rows is None else rows.jvp(prim, node, tangents, y, inputs)
+
+
+def _one_hot_jvp(node: Node, tangents: list[Any], inputs: list[Value], y: Value) -> Any:
+    """The tangent of a node where some are `OneHot`, None if it is as for any others."""
+    prim = node.prim
+    if prim.name == "stop_gradient":
+        return None
+    if prim is select:
+        return None if any(isinstance(t, Value) for t in tangents) else branches(inputs[0], *tangents[1:])
+    if prim.name == "cast":
+        return tangents[0].mapped(lambda u: cast(u, y.dtype))
+    if prim.kind != "elementwise":
+        return linear_rule(node, tangents, inputs)
+    terms: list[Any] = []
+    for t, p in zip(tangents, partials_of(prim, y, inputs, node), strict=True):
+        if t is not None and p is not None:
+            change = lambda u: Cotangent(*_split_mask(u)).times(p).value()    # noqa: B023
+            terms.append(t.mapped(change) if isinstance(t, OneHot) else change(t))
+    return added(terms) if terms else None
 
 
 def one(like: Value) -> Value:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from jitad.differentiate_zeros import tame
 from jitad.errors import UnsupportedOperationError
 from jitad.primitives.core import FLOATS, TABLE, select, zeros_like
 from jitad.primitives.reduce import parse
@@ -21,10 +22,6 @@ from jitad.primitives.view import broadcast_to, spread
 from jitad.tape import Aval, Builder, Node, Tape, Value
 
 DEAR = 4      # cost for each element from which a value is saved rather than computed again
-TAME = frozenset("input const add sub mul neg square positive cast select exp expm1 sin cos tanh expit arctan view "
-                 "spread reduce_sum contract concatenate gather scatter tril triu reshape alias cumsum".split())
-"""Operations whose derivatives are finite where they are."""
-
 Pullback = Callable[..., list[Value]]
 
 
@@ -176,7 +173,7 @@ def _wild(form: Form, carry: int) -> bool:
     """Whether a zero cotangent of this carry might meet an infinite derivative."""
     body = form.body
     cone = _cone(body, [body.outputs[carry]], set(range(len(body.nodes))))
-    return any(body.nodes[n].prim.name not in TAME for n in cone)
+    return any(not tame(body.nodes[n], body.nodes) for n in cone)
 
 
 # --- forward ---------------------------------------------------------------------------------
@@ -285,11 +282,13 @@ def _extend(builder: Builder, number: int, line: _Line, saved: list[int]) -> lis
 def _cut(line: _Line, late: set[int], wanted: list[int], known: set[int]) -> tuple[list[int], set[int]]:
     """Which nodes the first loop saves for the second, and which inputs the second reads itself."""
     nodes = line.builder.nodes
-    for number, node in enumerate(nodes):
+    counted = {line.counter.number} if line.counter is not None and not line.form.counter else set()
+    for number, node in enumerate(nodes):                # what the first loop does not have
         if not late.isdisjoint(node.inputs):
             late.add(number)
-    cost = _costs(nodes, known)
-    own_counter = line.counter.number if line.counter is not None and not line.form.counter else -1
+        if not counted.isdisjoint(node.inputs):
+            counted.add(number)
+    barred, cost = late | counted | known, _costs(nodes, known)
     saved: dict[int, None] = {}
     seen: set[int] = set()
     stack = list(wanted)
@@ -299,8 +298,8 @@ def _cut(line: _Line, late: set[int], wanted: list[int], known: set[int]) -> tup
             continue
         node = nodes[number]
         dear = node.prim.kind == "input" if line.form.recompute else cost[number] >= DEAR
-        kept = line.saves and dear and number not in late and number not in known and node.prim.kind not in (
-            "view", "scan", "const") and own_counter not in node.inputs
+        kept = line.saves and dear and number not in barred and node.prim.kind not in (
+            "view", "scan", "const")
         if kept:
             saved[number] = None
         else:

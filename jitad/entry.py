@@ -5,7 +5,7 @@ import itertools
 import os
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -16,60 +16,22 @@ from jitad.cache.captures import Plan
 from jitad.cache.identity import Target
 from jitad.cache.signature import Signature
 from jitad.compile.forks import gate
-from jitad.differentiate import one, pullback
-from jitad.errors import ArgumentTypeError, OutputError, SignatureError
+from jitad.derive import Argument, Derivation
+from jitad.errors import ArgumentTypeError
 from jitad.evaluate import GuardMiss, evaluate
 from jitad.optimise import optimise
 from jitad.request import Arguments, Request, check_places
 from jitad.reroll import reroll
+from jitad.results import Result, framed
 from jitad.tape import Builder, Guard, Tape, Value
+from jitad.trace.dispatch import plain
+from jitad.trace.leaves import aval_of
 from jitad.trace.pytree import TreeDef, flatten, leaves_of, unflatten
 from jitad.trace.recorder import Recorder, Recording, as_output, record
 from jitad.trace.where import user_line
 
 _slots = itertools.count()
 _living: weakref.WeakSet[Entry] = weakref.WeakSet()
-
-
-@dataclass(frozen=True)
-class Result:
-    """How the outputs of a kernel become what the caller gets: a form for each output, and trees.
-
-    Forms: ``array`` (as it comes), ``number`` (a Python number), ``scalar`` (a NumPy scalar of
-    `dtype`), ``array0d``. `groups` says how many outputs each tree takes and its structure (None: bare);
-    `packed` whether there is a tuple around the trees, `nested` whether all but the first are a tuple of
-    their own: ``(value, (gradient, ...))``.
-    """
-
-    forms: tuple[tuple[str, str], ...]
-    groups: tuple[tuple[int, TreeDef | None], ...]
-    packed: bool
-    nested: bool = False
-
-    @property
-    def plain(self) -> bool:
-        """Whether a kernel's outputs are the result as they are."""
-        return not self.nested and all(form in ("array", "number") for form, _ in self.forms) and all(
-            tree is None for _, tree in self.groups) and self.packed == (len(self.groups) > 1)
-
-    def build(self, outputs: Any) -> Any:
-        if len(self.forms) == 1:
-            outputs = (outputs,)
-        leaves = [_formed(x, form, dtype) for x, (form, dtype) in zip(outputs, self.forms, strict=True)]
-        trees, start = [], 0
-        for count, tree in self.groups:
-            part = leaves[start:start + count]
-            trees.append(part[0] if tree is None else unflatten(tree, part))
-            start += count
-        if self.nested:
-            return trees[0], tuple(trees[1:])
-        return tuple(trees) if self.packed else trees[0]
-
-
-def _formed(x: Any, form: str, dtype: str) -> Any:
-    if form == "scalar":
-        return np.dtype(dtype).type(x)
-    return np.asarray(x, dtype) if form == "array0d" else x
 
 
 class TapeNeeded(Exception):
@@ -216,14 +178,44 @@ def build(target: Target, request: Request, arguments: Arguments) -> Entry:
     """Record the function, re-roll its loops, differentiate, optimise."""
     name = target.function.__qualname__
     with gate:
-        recording = rerolled(record(target, arguments.args, arguments.kwargs, arguments.positional))
-        if request.what == "value":
-            outputs, labels, result = _value_outputs(recording)
-        else:
-            outputs, labels, result = _gradient_outputs(recording, request, arguments, name)
+        recording = recorded(target, request, arguments)
+        outputs, labels, result = requested(recording, request, arguments, name)
         tape = optimise(recording.builder.finish(outputs, labels))
     return Entry(name, request, arguments.signature, arguments.names, arguments.dynamic, arguments.structures,
                  tuple(arguments.kwargs), tape, recording.plan, result, bool(tape.guards))
+
+
+def recorded(target: Target, request: Request, arguments: Arguments) -> Recording:
+    """The function run on the arguments, with its loops re-rolled, and with the seed, if the request has one, as
+    further inputs."""
+    if not request.seed_name:
+        return rerolled(record(target, arguments.args, arguments.kwargs, arguments.positional))
+    recording = rerolled(record(target, arguments.args[:-1], arguments.kwargs, arguments.positional[:-1]))
+    builder, span = recording.builder, arguments.span(len(arguments.args) - 1)
+    first = sum(arguments.dynamic[:span.start])
+    seeds = [builder.input(aval_of(arguments.leaves[i]), arguments.names[i]) for i in span]
+    given, behind = recording.argument_inputs, len(builder.inputs) - len(seeds)
+    order = [*range(first), *range(behind, len(builder.inputs)), *range(first, behind)]      # that of the call
+    builder.inputs[:], builder.names[:] = [builder.inputs[i] for i in order], [builder.names[i] for i in order]
+    return replace(recording, argument_inputs=(*given[:first], *seeds, *given[first:]))
+
+
+def requested(recording: Recording, request: Request, arguments: Arguments,
+              name: str) -> tuple[list[Value], list[str], Result]:
+    """What is asked of the function, on the builder of its recording: outputs, their labels, how they are returned."""
+    numbers = {leaf: i for i, leaf in enumerate(n for n, d in enumerate(arguments.dynamic) if d)}
+
+    def values(span: Iterable[int]) -> tuple[Value, ...]:
+        return tuple(recording.argument_inputs[numbers[leaf]] for leaf in span)
+
+    last, taken = len(arguments.args) - bool(request.seed_name), []
+    for place in request.places:
+        span = arguments.span(place % last)
+        taken.append(Argument(values(span), arguments.structures[place % last],
+                              tuple(arguments.names[i] for i in span), tuple(arguments.leaves[i] for i in span)))
+    seeds, tree = (values(arguments.span(last)), arguments.structures[last]) if request.seed_name else ((), None)
+    return Derivation(recording.builder, request, name, recording.outputs, recording.structure, recording.weak,
+                      tuple(taken), seeds, tree).parts()
 
 
 def rerolled(recording: Recording) -> Recording:
@@ -238,132 +230,61 @@ def rerolled(recording: Recording) -> Recording:
                    outputs=outputs)
 
 
-def _value_outputs(recording: Recording) -> tuple[list[Value], list[str], Result]:
-    outputs = list(recording.outputs)
-    forms = tuple(_value_form(v, weak) for v, weak in zip(outputs, recording.weak, strict=True))
-    single = recording.structure.spec.is_leaf() and not recording.structure.inner
-    labels = ["value"] if len(outputs) == 1 else [f"value_{i}" for i in range(len(outputs))]
-    return outputs, labels, Result(forms, ((len(outputs), None if single else recording.structure),), False)
-
-
-def _value_form(value: Value, weak: bool = False) -> tuple[str, str]:
-    if value.ndim:
-        return ("array", "")
-    return ("number", "") if weak or value.dtype == np.float64 else ("scalar", value.dtype.name)
-
-
-def _gradient_outputs(recording: Recording, request: Request, arguments: Arguments,
-                      name: str) -> tuple[list[Value], list[str], Result]:
-    y = scalar_output(recording.builder, recording.outputs, recording.structure, name)
-    numbers = {leaf: i for i, leaf in enumerate(n for n, d in enumerate(arguments.dynamic) if d)}
-    spans = [arguments.span(place % len(arguments.args)) for place in request.places]
-    places = [leaf for span in spans for leaf in span]
-    wrt = [recording.argument_inputs[numbers[leaf]] for leaf in places]
-    gradients = pullback(recording.builder, [y], [one(y)], wrt) if wrt else []
-    groups: list[tuple[int, TreeDef | None]] = []
-    for place, span in zip(request.places, spans, strict=True):
-        tree = arguments.structures[place % len(arguments.args)]
-        groups.append((len(span), None if tree.spec.is_leaf() and not tree.inner else tree))
-    forms = [_gradient_form(arguments.leaves[leaf]) for leaf in places]
-    labels = [f"grad_{arguments.names[leaf]}" for leaf in places]
-    packed = isinstance(request.argnums, tuple)
-    if request.what == "value_and_grad":
-        return [y, *gradients], ["value", *labels], Result(
-            (_value_form(y), *forms), ((1, None), *groups), True, nested=packed)
-    return gradients, labels, Result(tuple(forms), tuple(groups), packed)
-
-
-def _gradient_form(leaf: Any) -> tuple[str, str]:
-    if isinstance(leaf, np.ndarray):
-        return ("array", "") if leaf.ndim else ("array0d", leaf.dtype.name)
-    return ("number", "") if type(leaf) is float else ("scalar", leaf.dtype.name)
-
-
-def scalar_output(builder: Builder, outputs: Sequence[Value], structure: TreeDef, name: str) -> Value:
-    """The one real scalar that a function to be differentiated must return.
-
-    Raises `OutputError` for anything else.
-    """
-    where = next((n.where for v in reversed(outputs) if (n := v.node).where), None)
-    at = f" (last computed at {where})" if where else f" (called at {user_line()})"
-    if len(outputs) != 1 or not structure.spec.is_leaf() or structure.inner:
-        raise OutputError(f"`{name}` returned {len(outputs)} values in a container{at}; a gradient needs one real "
-                          "scalar: return the sum of what you want to differentiate")
-    (y,) = outputs
-    if y.shape != ():
-        raise OutputError(f"`{name}` returned an array of shape {y.shape}{at}; a gradient needs one real scalar: "
-                          "return its sum (np.sum) or one element")
-    if y.dtype.kind == "b":
-        raise OutputError(f"`{name}` returned a boolean{at}; a gradient needs a real scalar")
-    if y.dtype.kind in "iu":
-        from jitad.primitives.core import cast
-
-        return cast(y, np.float64)
-    return y
-
-
 def differentiated(recorder: Recorder, request: Request, function: Callable[..., Any], args: Sequence[Any],
                    kwargs: dict[str, Any], name: str) -> Any:
-    """The gradient, with the value if requested, on the tape of the recording that calls for it: with respect to
-    aliases of the arguments, so that other uses of the same values are constants."""
-    check_places(request, len(args), name)
-    fresh, wrt, trees = list(args), [], []
-    for place in request.places:
-        leaves, tree = leaves_of(args[place])
-        values = [_aliased(recorder, leaf, name) for leaf in leaves]
-        fresh[place] = unflatten(tree, values)
-        wrt += values
-        trees.append((tree, len(values)))
-    leaves, paths, tree = flatten(function(*fresh, **kwargs), "result")
-    outputs = [as_output(recorder, leaf, path, user_line()) for leaf, path in zip(leaves, paths, strict=True)]
+    """What is asked of a function, on the tape of the recording that calls for it: with respect to aliases of the
+    arguments, so that other uses of the same values are constants."""
+    seeds: tuple[Value, ...] = ()
+    seed_tree = None
+    if request.seed_name:
+        *args, seed = args
+        leaves, seed_tree = leaves_of(seed)
+        seeds = tuple(seed_value(recorder, leaf, request.seed_name, name) for leaf in leaves)
+    derivation = recorded_on(recorder, request, function, args, kwargs, name)
     with recorder.plain():
-        y = scalar_output(recorder, outputs, tree, name)
-        found = pullback(recorder, [y], [one(y)], wrt)
-    gradients, start = [], 0
-    for tree, count in trees:
-        gradients.append(unflatten(tree, [recorder.value(v.number) for v in found[start:start + count]]))
-        start += count
-    gradient = tuple(gradients) if isinstance(request.argnums, tuple) else gradients[0]
-    return (recorder.value(y.number), gradient) if request.what == "value_and_grad" else gradient
+        found, _, result = replace(derivation, seeds=seeds, seed_tree=seed_tree).parts()
+    return framed(result.frame, [recorder.value(v.number) for v in found])
 
 
-def _aliased(recorder: Recorder, leaf: Any, name: str) -> Any:
-    from jitad.primitives.core import alias, cast
-    from jitad.trace.dispatch import plain
+def recorded_on(recorder: Recorder, request: Request, function: Callable[..., Any], args: Sequence[Any],
+                kwargs: dict[str, Any], name: str) -> Derivation:
+    """The function run in the recording that calls it, ready to be differentiated."""
+    check_places(request, len(args), name)
+    fresh, taken = list(args), []
+    for place in request.places:
+        given, paths, tree = flatten(args[place], f"argument {place % len(args)}")
+        values = tuple(_aliased(recorder, leaf, name) for leaf in given)
+        fresh[place] = unflatten(tree, values)
+        taken.append(Argument(tuple(Value(recorder, v.number) for v in values), tree, tuple(paths), tuple(0.0 for _ in paths)))
+    leaves, paths, tree = flatten(function(*fresh, **kwargs), "result")
+    outputs = tuple(as_output(recorder, leaf, path, user_line()) for leaf, path in zip(leaves, paths, strict=True))
+    return Derivation(recorder, request, name, tuple(Value(recorder, v.number) for v in outputs), tree,
+                      (False,) * len(outputs), tuple(taken))
 
+
+def seed_value(recorder: Recorder, leaf: Any, what: str, name: str) -> Value:
+    """A leaf of a seed as a value of the recording."""
+    from jitad.primitives.core import cast
+
+    value = Value(recorder, as_value(recorder, leaf).number)
+    if value.dtype.kind == "b":
+        raise ArgumentTypeError(f"`{what}` for `{name}` has a boolean (called at {user_line()}); a seed is made of "
+                                "floats, as what it is for")
+    return cast(value, np.float64) if value.dtype.kind in "iu" else value
+
+
+def as_value(recorder: Recorder, leaf: Any) -> Value:
     leaf = plain(leaf)
-    value = leaf if isinstance(leaf, Value) else recorder.const(leaf, weak=type(leaf) in (int, float))
+    return leaf if isinstance(leaf, Value) else recorder.const(leaf, weak=type(leaf) in (int, float))
+
+
+def _aliased(recorder: Recorder, leaf: Any, name: str) -> Value:
+    from jitad.primitives.core import alias, cast
+
+    value = as_value(recorder, leaf)
     if value.dtype.kind in "iu":
         value = cast(value, np.float64)
     if value.dtype.kind != "f":
         raise ArgumentTypeError(f"an argument of `{name}` of dtype {value.dtype} cannot be differentiated "
                                 f"(called at {user_line()})")
     return recorder.value(recorder.apply(alias, [value.number], {"slot": next(_slots)}))
-
-
-def write_out(result: Any, out: Any, request: Request, name: str) -> Any:
-    """Copy the arrays of `result` into those of `out`, which has the gradient's structure."""
-    gradient = result[1] if request.what == "value_and_grad" else result
-    if (type(gradient) is type(out) is np.ndarray and gradient.shape == out.shape and gradient.dtype == out.dtype
-            and out.flags.writeable):
-        out[...] = gradient
-        return (result[0], out) if request.what == "value_and_grad" else out
-    leaves, tree = leaves_of(gradient)
-    buffers, out_tree = leaves_of(out)
-    if tree != out_tree:
-        raise SignatureError(f"out= of `{name}` has another structure than the result (called at {user_line()})")
-    for buffer, leaf in zip(buffers, leaves, strict=True):
-        if not isinstance(buffer, np.ndarray) or buffer.shape != np.shape(leaf) or buffer.dtype != np.asarray(
-                leaf).dtype or not buffer.flags.writeable:
-            raise SignatureError(
-                f"out= of `{name}` must be a writeable array of shape {np.shape(leaf)} and dtype "
-                f"{np.asarray(leaf).dtype}, not {_shown(buffer)} (called at {user_line()})")
-    for buffer, leaf in zip(buffers, leaves, strict=True):
-        buffer[...] = leaf
-    return (result[0], out) if request.what == "value_and_grad" else out
-
-
-def _shown(buffer: Any) -> str:
-    if isinstance(buffer, np.ndarray):
-        return f"a {'' if buffer.flags.writeable else 'read-only '}{buffer.dtype} array of shape {buffer.shape}"
-    return f"a {type(buffer).__name__}"

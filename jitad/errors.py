@@ -43,8 +43,16 @@ class SignatureError(JitadError, TypeError):
     """A compiled tape, or its C function, was used with arguments it cannot serve."""
 
 
+class NonFiniteError(JitadError, FloatingPointError):
+    """A value or a gradient is NaN or infinite, where ``g.check_finite`` or `jitad.debug_nonfinite` looked for that."""
+
+
 class TapeError(JitadError, AssertionError):
     """A tape breaks its own rules: an internal fault, please report it."""
+
+
+class TapeFileError(JitadError, ValueError):
+    """A file holds no tape that can be loaded, or a tape holds what cannot be in a file."""
 
 
 class TapeMismatchError(JitadError, TypeError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,19 +16,52 @@ from jitad.trace.leaves import is_dynamic, refusal
 from jitad.trace.pytree import TreeDef, count_leaves, flatten, unflatten
 from jitad.trace.where import user_line
 
+# What may be asked of a function, and the parts of the answer (see `jitad.derive`).
+PARTS = {
+    "value": ("value",),
+    "grad": ("gradient",),
+    "value_and_grad": ("scalar", "gradient"),
+    "jacobian": ("jacobian",),
+    "value_and_jacobian": ("value", "jacobian"),
+    "hessian": ("hessian",),
+    "value_gradient_and_hessian": ("scalar", "gradient", "hessian"),
+    "hvp": ("hvp",),
+    "derivative": ("derivative",),
+    "value_and_derivative": ("value", "derivative"),
+    "second_derivative": ("second_derivative",),
+    "value_derivative_and_second_derivative": ("value", "derivative", "second_derivative"),
+    "vjp": ("cotangents",),
+    "jvp": ("value", "tangents"),
+    "pushforward": ("tangents",),
+}
+SEEDS = {"hvp": "v", "vjp": "ct", "jvp": "tangents", "pushforward": "tangents"}
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked of a function: ``value``, ``grad`` or ``value_and_grad``, and with respect to which arguments."""
+    """What is asked of a function, a key of `PARTS`; with respect to which arguments; in which mode, for Jacobians.
+
+    What has a name in `SEEDS` takes one more positional argument, the last: the vector, cotangent or tangents."""
 
     what: str
     argnums: int | tuple[int, ...] = 0
+    mode: str = ""
 
     @property
     def places(self) -> tuple[int, ...]:
         if self.what == "value":
             return ()
         return self.argnums if isinstance(self.argnums, tuple) else (self.argnums,)
+
+    @property
+    def seed_name(self) -> str:
+        """The name of the seed, empty if there is none."""
+        return SEEDS.get(self.what, "")
+
+    @property
+    def valued(self) -> bool:
+        """Whether the answer has several parts, of which the last is the derivative of the highest order."""
+        return len(PARTS[self.what]) > 1
 
 
 class Settings(NamedTuple):
@@ -98,14 +132,15 @@ def take_apart(target: Target, request: Request, args: tuple[Any, ...], kwargs: 
     Raises `ArgumentTypeError` for a leaf that cannot be on a tape, or cannot be differentiated.
     """
     function = target.function
-    check_places(request, len(args), function.__qualname__)
+    given = len(args) - bool(request.seed_name)
+    check_places(request, given, function.__qualname__)
     new_args, leaves, paths, structures, counts = [], [], [], [], []
-    places = {place % len(args) for place in request.places}
+    places = {place % given for place in request.places}
     for place, (value, name) in enumerate((*zip(args, names, strict=True), *((v, k) for k, v in kwargs.items()))):
         below, below_paths, structure = flatten(value, name)
-        active = place in places
-        below = [_leaf(leaf, path, active, function.__qualname__)
-                 for leaf, path in zip(below, below_paths, strict=True)]
+        take = partial(_seed, what=request.seed_name) if request.seed_name and place == given else partial(
+            _leaf, active=place in places)
+        below = [take(leaf, path, name=function.__qualname__) for leaf, path in zip(below, below_paths, strict=True)]
         new_args.append((below, structure))
         leaves += below
         paths += below_paths
@@ -167,6 +202,15 @@ def check_places(request: Request, count: int, name: str) -> None:
                 f"`{name}` is to be differentiated with respect to argument {place}, but was called with {count} "
                 f"positional argument{'s' * (count != 1)} (called at {user_line()}); pass that argument, or give "
                 "argnums=")
+
+
+def _seed(leaf: Any, path: str, what: str, name: str) -> Any:
+    """A leaf of a seed; integers as floats."""
+    if not is_dynamic(leaf) or np.asarray(leaf).dtype.kind == "b":
+        shown = _described(leaf) if not is_dynamic(leaf) else "boolean"
+        raise ArgumentTypeError(f"`{what}` for `{name}` has {shown} at `{path}` (called at {user_line()}); a seed is "
+                                "made of floats, as what it is for")
+    return _leaf(leaf, path, True, name)
 
 
 def _leaf(leaf: Any, path: str, active: bool, name: str) -> Any:

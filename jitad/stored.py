@@ -56,7 +56,7 @@ def _numba() -> list[str]:
 def first_key(target: Target, request: Request, arguments: Arguments) -> str | None:
     """The key under which the plans of a call lie, or None if the call means nothing in another process."""
     try:
-        return fingerprint((code_key(target.function), request.what, request.argnums, arguments.signature, *_build()))
+        return fingerprint((code_key(target.function), request.what, request.argnums, request.mode, arguments.signature, *_build()))
     except (Unstorable, UnknownLayout):
         return None
 
@@ -68,8 +68,7 @@ def save(entry: Entry, target: Target, arguments: Arguments, kernel: Any) -> Non
     if disk is None or key is None:
         return
     result = entry.result
-    header = (tuple(map(tuple, kernel.kinds)), result.forms, result.groups, result.packed, result.nested,
-              entry.guarded, kernel.routines)
+    header = (tuple(map(tuple, kernel.kinds)), result.forms, result.frame, entry.guarded, kernel.routines)
     try:
         text = dumps(header)
     except Unstorable:
@@ -81,7 +80,8 @@ def save(entry: Entry, target: Target, arguments: Arguments, kernel: Any) -> Non
 
 def load(target: Target, request: Request, arguments: Arguments) -> Entry | None:
     """An entry from the disk that serves this call, with its kernel; None if there is none."""
-    from jitad.entry import Entry, Result
+    from jitad.entry import Entry
+    from jitad.results import Result
 
     disk = cache.persistent_store()
     key = first_key(target, request, arguments) if disk is not None else None
@@ -90,7 +90,7 @@ def load(target: Target, request: Request, arguments: Arguments) -> Entry | None
     for plan, payload in disk.matches(key, target):
         try:
             size = int.from_bytes(payload[:8], "little")
-            kinds, forms, groups, packed, nested, guarded, routines = loads(payload[8:8 + size])
+            kinds, forms, frame, guarded, routines = loads(payload[8:8 + size])
         except (Unstorable, ValueError, LookupError, TypeError):
             continue
         inputs = [*arguments.inputs, *_captured(plan, target)]
@@ -98,7 +98,7 @@ def load(target: Target, request: Request, arguments: Arguments) -> Entry | None
             continue
         entry = Entry(target.function.__qualname__, request, arguments.signature, arguments.names, arguments.dynamic,
                       arguments.structures, tuple(arguments.kwargs), None, plan,
-                      Result(forms, groups, packed, nested), guarded=guarded, loaded=True)
+                      Result(forms, frame), guarded=guarded, loaded=True)
         if _add_kernel(entry, payload[8 + size:], routines, inputs) and entry.missed(inputs) is None:
             return entry
     return None

@@ -15,11 +15,13 @@ from jitad.cache.signature import Signature
 from jitad.compile.forks import gate
 from jitad.compile.kernel_errors import Miss
 from jitad.display import Text
-from jitad.entry import Entry, TapeNeeded, build, differentiated, write_out
+from jitad.entry import Entry, TapeNeeded, build, differentiated
 from jitad.errors import ArgumentTypeError, CaptureError, MutationError
-from jitad.request import DEFAULTS, Arguments, Request, Settings, bind, differences, take_apart
+from jitad.request import DEFAULTS, Arguments, Request, Settings, differences, take_apart
+from jitad.results import write_out
 from jitad.trace.where import user_line
 from jitad.transformed_memory import Bound, Remembered, either
+from jitad.transformed_parameters import Parameters
 from jitad.transformed_words import by_name, calling, crowd_message, issue, name_after, report
 
 REMEMBERED = 16  # kernels that a function can call without asking the cache
@@ -41,18 +43,19 @@ class Transformed:
         plain = calling(function) if inner is not None else function
         try:
             self._target = replace(unwrap(plain), static=settings.static)
-            self._signature = inspect.signature(plain.__func__ if isinstance(plain, classmethod) else function)
+            signature = inspect.signature(plain.__func__ if isinstance(plain, classmethod) else function)
         except (TypeError, ValueError) as error:
             raise ArgumentTypeError(f"{error}; wrap it in a function or lambda (at {user_line()})") from None
         self.__wrapped__ = plain
+        self._parameters = Parameters(signature, request)
         self._given, self._inner = function, inner
-        self.__jitad_transform__ = (request.what, request.argnums)
+        self.__jitad_transform__ = (request.what, request.argnums, request.mode)
         self._request, self._settings = request, settings
         self._miss = (Miss, TypeError, OverflowError)       # beyond 64 bits
         self._warm: Callable[..., Any] | None = None
         self._known: tuple[Remembered, ...] = ()            # latest first
-        self._own_out = "out" in self._signature.parameters
-        self._siblings: dict[str, Transformed] = {}
+        self._own_out = "out" in signature.parameters
+        self._siblings: dict[str | Request, Transformed] = {}
         self._classes = Bound()
         self._attribute: str | None = None
         self._origin: tuple[Any, str] | None = None
@@ -67,17 +70,22 @@ class Transformed:
             pass
         if "out" in kwargs and not self._own_out:
             out = kwargs.pop("out")
-            return write_out(self(*args, **kwargs), out, self._request, self.__name__)
+            return write_out(self(*args, **kwargs), out, self._request.valued, self.__name__)
         return self._slow(args, kwargs)
 
     # --- the family ----------------------------------------------------------------------------
     def _sibling(self, what: str) -> Transformed:
         known = self._siblings.get(what)
         if known is None:
-            known = Transformed(self._given, Request(what, self._request.argnums), self._settings)
+            known = Transformed(self._given, replace(self._request, what=what), self._settings)
             known._origin = (weakref.ref(self), what)
             known = self._siblings.setdefault(what, known)
         return known
+
+    def asked(self, request: Request) -> Transformed:
+        """Something of what this gives: a derivative of the derivative."""
+        known = self._siblings.get(request)
+        return known or self._siblings.setdefault(request, Transformed(self, request, self._settings))
 
     @property
     def value(self) -> Transformed:
@@ -107,20 +115,21 @@ class Transformed:
         """The generated code for arguments like these, as Python source."""
         return self.compile(*args, **kwargs).source
 
+    def check_finite(self, /, *args: Any, **kwargs: Any) -> None:
+        """Raise `NonFiniteError` if value or gradient for these arguments has a NaN or an infinity.
+
+        The error names the first operation that made one of finite numbers, with your line, or the argument that had
+        it from the start. See `jitad.debug_nonfinite`.
+        """
+        from jitad.nonfinite import require_finite
+
+        asked = self.value_and_grad if self._request.what == "grad" else self
+        require_finite(asked, asked(*args, **kwargs), args, kwargs)
+
     # --- the slow path -------------------------------------------------------------------------
     def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
-        args, kwargs = bind(self._signature, args, kwargs, self.__qualname__)
-        return take_apart(self._target, self._request, args, kwargs, self._positional(len(args)))
-
-    def _positional(self, count: int) -> list[str]:
-        """The names of the first `count` positional arguments."""
-        names: list[str] = []
-        for p in self._signature.parameters.values():
-            if p.kind is p.VAR_POSITIONAL:
-                names += [f"{p.name}[{i}]" for i in range(count - len(names))]
-            elif p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
-                names.append(p.name)
-        return names[:count]
+        args, kwargs = self._parameters.bind(args, kwargs, self.__qualname__)
+        return take_apart(self._target, self._request, args, kwargs, self._parameters.names(len(args)))
 
     def _slow(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         from jitad.trace.recorder import current
@@ -245,7 +254,7 @@ class Transformed:
         entries = [entry for key, entry in cache.store.entries(owner) if key == self._key(entry.signature)]
         entries = [*dict.fromkeys([known.entry for known in self._known if known.entry in entries] + entries)]
         ways = [self._changes(entry, arguments) for entry in entries if entry.signature == arguments.signature] or [
-            differences(arguments, self._positional(len(e.structures) - len(e.keywords)), e) for e in entries]
+            differences(arguments, self._parameters.names(len(e.structures) - len(e.keywords)), e) for e in entries]
         return min(ways, key=len, default=[])
 
     def _remember(self, entry: Entry, arguments: Arguments, inputs: list[Any]) -> None:
@@ -265,7 +274,7 @@ class Transformed:
             stored.save(entry, self._target, arguments, kernel)
         counters = cache.store.attach(owner, known, entry)
         known.warm = warm_function(entry, kernel, self._target, counters, arguments.leaves,
-                                   self._keyword_names(len(arguments.args)))
+                                   self._parameters.keywords(len(arguments.args)))
         if known.warm is not None:
             self._publish(known)
 
@@ -277,11 +286,6 @@ class Transformed:
             ways = [k.warm for k in self._known if k.guarded and k.signature == known.signature]
             self._warm = either(ways) if known.guarded and len(ways) > 1 else known.warm
         cache.store.publish(owner_of(self), self._key(known.signature), known.entry, known, action)
-
-    def _keyword_names(self, count: int) -> list[str | None]:
-        """The names by which the first `count` positional arguments may be passed, None where there is none."""
-        names = [p.name if p.kind is p.POSITIONAL_OR_KEYWORD else None for p in self._signature.parameters.values()]
-        return [*names, *[None] * count][:count]
 
     # --- inside a recording --------------------------------------------------------------------
     def __jitad_nested__(self, view: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -304,7 +308,7 @@ class Transformed:
         if "out" in kwargs and not self._own_out:
             raise MutationError(f"out= of `{self.__name__}` at {user_line()}, in a function that is recorded, would "
                                 "change an array in place; use what it returns instead")
-        args, kwargs = bind(self._signature, args, kwargs, self.__qualname__)
+        args, kwargs = self._parameters.bind(args, kwargs, self.__qualname__)
         if request.what == "value":
             return function(*args, **kwargs)
         return differentiated(recorder, request, function, args, kwargs, self.__name__)

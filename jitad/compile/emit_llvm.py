@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
+from jitad.compile.emit_transpose import emit_transpose
 from jitad.compile.loops import (
     STATUS_MEMORY,
     TINY,
@@ -31,6 +32,7 @@ from jitad.compile.loops import (
     Statement,
     Stop,
     Store,
+    Transpose,
     Update,
 )
 from jitad.compile.routines import build_routine
@@ -282,6 +284,9 @@ class _Emitter:
         mark = module.add_metadata([ir.MetaDataString(module, f"loop {len(module.metadata)}"), disabled])
         mark.operands = (mark, disabled)                            # a loop's mark names itself
         return mark
+
+    def _transpose(self, s: Transpose) -> None:
+        emit_transpose(self, s)
 
     def _call(self, s: Call) -> None:
         status = build_routine(self, s.routine, [self.pointers[b] for b in s.buffers], s.numbers)

@@ -26,6 +26,7 @@ from jitad.compile.loops import (
     Statement,
     Stop,
     Store,
+    Transpose,
     Update,
 )
 from jitad.compile.scalar import Expr
@@ -136,6 +137,10 @@ class _Printer:
             return [f"for {s.variable} in range({', '.join(bounds)}):", *self._block(s.body, 1)]
         if isinstance(s, Stop):
             return [f"if not ({self.expr(s.condition)}):", "    break"]
+        if isinstance(s, Transpose):
+            return [f"for i in range({s.rows}):", f"    for j in range({s.columns}):",
+                    f"        {s.target}[{self._bound(s.target_start)} + j * {s.rows} + i] = "
+                    f"{s.source}[{self._bound(s.source_start)} + i * {s.columns} + j]"]
         if isinstance(s, Call):
             self.used.add(s.routine)
             arguments = ", ".join([*s.buffers, *map(str, s.numbers)])

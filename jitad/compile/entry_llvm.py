@@ -29,6 +29,7 @@ from jitad.compile.loops import (
     Return,
     Statement,
     Store,
+    Transpose,
     Update,
 )
 from jitad.compile.scalar import Expr
@@ -275,6 +276,8 @@ def _time(body: Iterable[Statement], sizes: dict[str, int], block: int) -> float
             total += max(turns, 0) * _time(s.body, sizes, s.step if s.step > 1 else block) / share
         elif isinstance(s, Call):
             total += 150 + 0.1 * max((sizes[b] for b in s.buffers), default=0) ** 1.5
+        elif isinstance(s, Transpose):
+            total += 0.2 * s.rows * s.columns
         elif isinstance(s, Fill):
             total += 0.1 * sizes[s.buffer]
         elif isinstance(s, (Let, Combine, Store, Update)):

@@ -22,9 +22,10 @@ from jitad.compile.roots import Check, Root, _check_root, roots_of, sums, views_
 from jitad.compile.scalar import COMPARISONS, Expr, const
 from jitad.tape import Tape
 
-VIRTUAL = frozenset({"elementwise", "view", "gather", "reshape", "triangle", "input", "const"})
+VIRTUAL = frozenset({"elementwise", "view", "gather", "search", "iota", "reshape", "triangle", "input", "const"})
 DEAR = 4          # cost from which a value is stored rather than computed twice
 LONG = 32         # length from which a loop is worth vectorising
+OWN_COST = {"gather": 1, "search": 30, "iota": 0, "view": 0, "reshape": 0, "triangle": 0}      # else that of the row
 DEEP = 60         # operations nested in one expression
 
 
@@ -100,8 +101,10 @@ def _forced(tape: Tape) -> set[int]:
             forced.update(_compared(tape, node.inputs[0]))
         if kind in ("gather", "reshape"):
             source = node.inputs[0]
-            if tape.nodes[source].prim.kind in ("elementwise", "triangle", "gather"):
+            if tape.nodes[source].prim.kind in ("elementwise", "triangle", "gather", "search"):
                 forced.add(source)
+        if kind == "search":
+            forced.add(views_of(tape, node.inputs[0])[-1])
         depth[number] = 1 + max((depth[i] for i in node.inputs if i not in forced), default=0)
         if depth[number] > DEEP and kind == "elementwise":
             forced.add(number)
@@ -167,6 +170,8 @@ class _Planner:
         at = root.at(names)
         root.value(pull, at)
         root.target(pull, at)
+        if root.factor is not None:
+            root.factor(pull, at)
         root.reads, root.evaluated = list(reads), list(pull.memo)
         root.order = self._order(root)
         if root.kind == "running":
@@ -277,7 +282,7 @@ def _costs(plan: Plan) -> list[int]:
     cost = [0] * len(plan.tape.nodes)
     for number, node in enumerate(plan.tape.nodes):
         if node.prim.kind in VIRTUAL and node.prim.kind not in ("input", "const"):
-            own = node.prim.cost if node.prim.kind == "elementwise" else 1 if node.prim.kind == "gather" else 0
+            own = OWN_COST.get(node.prim.kind, node.prim.cost)
             cost[number] = own + sum(cost[i] for i in node.inputs if i not in plan.materialised)
     return cost
 
@@ -301,7 +306,7 @@ def _worth_storing(plan: Plan, absorbed: set[int]) -> set[int]:
                 contexts[number].add(("stored", node.aval.shape))
             else:
                 contexts[number] |= own[user] if user in own else contexts[user]
-        if node.prim.kind not in ("elementwise", "triangle") or number in plan.materialised or number in absorbed:
+        if node.prim.kind not in ("elementwise", "triangle", "search") or number in plan.materialised or number in absorbed:
             continue
         dear = cost[number] >= DEAR and len(contexts[number]) > 1
         scattered = cost[number] and any(r.separate for u in tape.uses[number] for r in plan.roots.get(
@@ -330,7 +335,7 @@ def _repeated(plan: Plan, cost: list[int]) -> set[int]:
             names = [f"d{d}" for d in root.order]
             for number, at in root.evaluated:
                 kind = plan.tape.nodes[number].prim.kind
-                if kind != "elementwise" or cost[number] < 2 or number in plan.materialised:
+                if kind not in ("elementwise", "search") or cost[number] < 2 or number in plan.materialised:
                     continue
                 if any(isinstance(i, Expr) for i in at):
                     continue

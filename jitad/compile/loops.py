@@ -19,6 +19,7 @@ Fill        every element of a buffer is set to a number
 Loop        ``for variable in range(start, stop)``; `step` greater than one only
             on the loops over blocks
 Stop        leave the loop around unless the condition holds
+Transpose   a matrix between two buffers: ``target[t + c * rows + r] = source[s + r * columns + c]``
 Call        a routine of the runtime on whole buffers (factorizations, BLAS)
 Return      stop with a status unless the condition holds
 Note        a line for the reader
@@ -136,6 +137,18 @@ class Stop:
 
 
 @dataclass
+class Transpose:
+    """The matrix of `rows` and `columns` at `source_start` of a buffer, transposed to `target_start` of another."""
+
+    target: str
+    target_start: Expr
+    source: str
+    source_start: Expr
+    rows: int
+    columns: int
+
+
+@dataclass
 class Call:
     """`routine(*buffers, *numbers)`; the routine returns a status, zero for success."""
 
@@ -157,7 +170,8 @@ class Note:
     text: str
 
 
-Statement = Let | Accumulator | Assign | Combine | Store | Update | Fill | Loop | Stop | Call | Return | Note
+Statement = (Let | Accumulator | Assign | Combine | Store | Update | Fill | Loop | Stop | Transpose | Call | Return
+             | Note)
 
 
 @dataclass(frozen=True)

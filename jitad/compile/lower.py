@@ -30,6 +30,7 @@ from jitad.compile.loops import (
 from jitad.compile.names import unique_names
 from jitad.compile.nest import Nest
 from jitad.compile.prepare import prepare
+from jitad.compile.prepare_linalg import share_factors
 from jitad.compile.pull import Pull
 from jitad.compile.roots import Root
 from jitad.compile.scalar import Expr, call, const, load, var
@@ -53,7 +54,7 @@ class Place:
 
 def program_of(tape: Tape, layouts: tuple[str, ...]) -> Program:
     """The kernel of an optimised tape, for inputs that lie in memory as `layouts` says (see `prepare`)."""
-    prepared = prepare(tape, layouts)
+    prepared = prepare(share_factors(tape), layouts)
     return lower(fuse(prepared, layouts), layouts)
 
 
@@ -241,9 +242,14 @@ class _Lowering:
         """The name of `count` copies of the array of node `number`, one after the other, all zero. Each root has
         copies of its own, as each adds them up."""
         aval = self.tape.nodes[number].aval
-        place = Place(f"{self.names[number]}_x{count}_{self.fresh()}_", self.group, self.group)
-        self.lanes.append((place, tag(aval.dtype), (count * aval.size,)))
-        self.body.append(Fill(place.name, 0.0))
+        name = self.work(f"{self.names[number]}_x{count}", tag(aval.dtype), count * aval.size)
+        self.body.append(Fill(name, 0.0))
+        return name
+
+    def work(self, kind: str, dtype: str, size: int) -> str:
+        """The name of a work array for the current group."""
+        place = Place(f"{kind}_{self.fresh()}_", self.group, self.group)
+        self.lanes.append((place, dtype, (size,)))
         return place.name
 
     def is_block(self, number: int) -> bool:
@@ -281,7 +287,11 @@ class _Lowering:
             names = [self._operand(i) for i in node.inputs]
             shapes = [self.tape.nodes[i].aval.shape for i in node.inputs]
             result = self._touch(root.node).name                      # type: ignore[arg-type]
-            routine, numbers = _routine(node.prim.name, node.params, shapes)
+            if "numbers" in node.prim.info:
+                avals = [self.tape.nodes[i].aval for i in node.inputs]
+                routine, numbers = node.prim.name, node.prim.info["numbers"](*avals, node.aval)
+            else:
+                routine, numbers = _routine(node.prim.name, node.params, shapes)
             self.body.append(Call(routine, (result, *names), numbers))
             if node.aval.ndim == 0:
                 element = load(result, (const(0, "i8"),), tag(node.aval.dtype))

@@ -10,19 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from jitad.compile.machine_linalg import (  # noqa: F401  (for generated source)
-    cholesky,
-    cofactor,
-    cofactor_tangent,
-    det,
-    gemm,
-    inv,
-    slogdet_log,
-    slogdet_sign,
-    solve,
-    solve_triangular,
-)
-from jitad.compile.scalar_numpy import MATH, OPERATIONS
+from jitad.compile import machine_linalg
+from jitad.compile.machine_order import argsort, positions  # noqa: F401  (for generated source)
+from jitad.compile.scalar_numpy import OPERATIONS, math_function
 
 
 def select(condition: Any, a: Any, b: Any) -> Any:
@@ -54,8 +44,10 @@ def quotient(a: Any, b: Any) -> Any:
 
 
 def __getattr__(name: str) -> Callable[..., Any]:
-    """Math functions by the name of their scalar operation."""
-    function = MATH.get(name) or OPERATIONS.get(name)
+    """The routines, and math functions by the name of their scalar operation."""
+    if name in machine_linalg.__all__:
+        return getattr(machine_linalg, name)
+    function = math_function(name) or OPERATIONS.get(name)
     if function is None:
         raise AttributeError(name)
     return globals().setdefault(name, function)

@@ -21,8 +21,15 @@ def _put(out: Any, evaluate: Callable[[], Any]) -> int:
     return STATUS_OK
 
 
-def cholesky(out: Any, a: Any, batch: int, n: int) -> int:
-    return _put(out, lambda: np.linalg.cholesky(a.reshape(batch, n, n)))
+def cholesky(out: Any, a: Any, batch: int, n: int, upper: int = 0) -> int:
+    matrices = a.reshape(batch, n, n)
+    return _put(out, lambda: np.linalg.cholesky(np.swapaxes(matrices, 1, 2) if upper else matrices))
+
+
+def cholesky_inverse(out: Any, factor: Any, batch: int, n: int) -> int:
+    from jitad.primitives.linalg import cholesky_inverse as row
+
+    return _put(out, lambda: row.evaluate(factor.reshape(batch, n, n)))
 
 
 def solve_triangular(out: Any, a: Any, b: Any, batch: int, n: int, k: int, lower: int, trans: int, unit: int) -> int:
@@ -86,5 +93,37 @@ def gemm(out: Any, a: Any, b: Any, m: int, n: int, k: int, transposed_a: int, tr
     return _put(out, lambda: left @ right)
 
 
-__all__ = ["cholesky", "cofactor", "cofactor_tangent", "det", "gemm", "inv", "slogdet_log", "slogdet_sign", "solve",
-           "solve_triangular"]
+def factor(out: Any, a: Any, batch: int, n: int) -> int:
+    """The matrices themselves, which the plain versions of what reads factors take."""
+    out.reshape(batch, n + 2, n)[:, :n] = a.reshape(batch, n, n)
+    return STATUS_OK
+
+
+def _matrices(f: Any, batch: int, n: int) -> Any:
+    return np.ascontiguousarray(f.reshape(batch, n + 2, n)[:, :n])
+
+
+def solve_factored(out: Any, f: Any, b: Any, batch: int, n: int, k: int, trans: int) -> int:
+    matrices = _matrices(f, batch, n)
+    return solve(out, np.swapaxes(matrices, 1, 2) if trans else matrices, b, batch, n, k)
+
+
+def inv_factored(out: Any, f: Any, batch: int, n: int, strict: int) -> int:
+    return inv(out, _matrices(f, batch, n), batch, n, strict)
+
+
+def det_factored(out: Any, f: Any, batch: int, n: int) -> int:
+    return det(out, _matrices(f, batch, n), batch, n)
+
+
+def slogdet_sign_factored(out: Any, f: Any, batch: int, n: int) -> int:
+    return slogdet_sign(out, _matrices(f, batch, n), batch, n)
+
+
+def slogdet_log_factored(out: Any, f: Any, batch: int, n: int) -> int:
+    return slogdet_log(out, _matrices(f, batch, n), batch, n)
+
+
+__all__ = ["cholesky", "cholesky_inverse", "cofactor", "cofactor_tangent", "det", "det_factored", "factor", "gemm", "inv",
+           "inv_factored", "slogdet_log", "slogdet_log_factored", "slogdet_sign", "slogdet_sign_factored", "solve",
+           "solve_factored", "solve_triangular"]

@@ -17,7 +17,7 @@ RESERVED = frozenset((
 """What the printed source uses, besides what the lowering makes."""
 
 # What the lowering calls its own variables. A name with enough underscores at its end is never one of them.
-_TEMPORARY = re.compile(r"[tc]\d+|(part|within)_\d+(_\d+)?|work_\w\d|\w+_(at|\d+_)")
+_TEMPORARY = re.compile(r"special_\w*[a-z0-9]|[tc]\d+|(part|within)_\d+(_\d+)?|work_\w\d|\w+_(at|\d+_)")
 
 
 def plain_name(name: str, otherwise: str = "x") -> str:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import llvmlite
 from llvmlite import binding
 
+from jitad.compile.cython_special import register_named
+
 if TYPE_CHECKING:
     from llvmlite import ir
 
@@ -102,8 +104,9 @@ def compile_module(source: str | ir.Module, level: int = 3, vector_width: int = 
 
 def load_code(code: bytes) -> Native:
     """The object file of a `Native`, linked into this process, which must have the same processor. What the code
-    calls by name (libm, and the routines after `register_symbols`) must be there."""
+    calls by name (libm, and the routines after `register_symbols`) must be there; SciPy's special functions are found."""
     start = time.perf_counter()
+    register_named(code)
     machine = target_machine()
     module = binding.parse_assembly("")
     module.triple, module.data_layout = machine.triple, str(machine.target_data)

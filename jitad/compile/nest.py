@@ -9,11 +9,11 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from jitad.compile.index import Indices, variable
-from jitad.compile.loops import STATUS_RANGE, Accumulator, Combine, Let, Loop, Return, Statement, Store, Update, tag
+from jitad.compile.loops import STATUS_RANGE, Accumulator, Assign, Combine, Let, Loop, Return, Statement, Store, Update, tag
 from jitad.compile.names import VARIABLES
 from jitad.compile.pull import Pull
 from jitad.compile.roots import Root
-from jitad.compile.scalar import Expr, const, load, var
+from jitad.compile.scalar import Expr, call, const, load, var
 
 if TYPE_CHECKING:
     from jitad.compile.lower import _Lowering
@@ -39,6 +39,7 @@ class Nest:
         self.placed: dict[Expr, Expr] = {}
         self.level_of: dict[Expr, int] = {}
         self.targets: dict[Root, Indices] = {}
+        self.factors: dict[Root, Expr] = {}
         self.labels: set[str] = set()
         self.prologue: list[Statement] = []
         self.started: set[int] = set()
@@ -54,6 +55,9 @@ class Nest:
                 self.pull.memo[root.node, at] = value               # type: ignore[index]
             self.targets[root] = root.target(self.pull, at)
             work.append((root, value, at))
+            if root.factor is not None:
+                self.factors[root] = root.factor(self.pull, at)
+                self._count(self.factors[root])
         before += self._guards()
         for root, value, _ in work:
             self._count(value)
@@ -85,6 +89,9 @@ class Nest:
             if self._is_read(root):
                 self._store(root, self._place(value, innermost), innermost, update=False)
             return
+        if root.factor is not None:
+            self._recurrence(root, value, self.factors[root], before)
+            return
         if root.kind == "running":
             op = "add_in_order" if value.dtype != "b1" else "or"
             name = self._accumulator(root, op, innermost - 1, before)
@@ -98,6 +105,16 @@ class Nest:
             self._store(root, self._place(value, innermost), innermost, update=root.op != "store")
             return
         self._reduction(root, value, at, before, after)
+
+    def _recurrence(self, root: Root, value: Expr, factor: Expr, before: list[Statement]) -> None:
+        """Each step is the one before times a factor plus a value; the first is its value."""
+        innermost = len(self.extents)
+        name = self._accumulator(root, "add", max(innermost - 1, 0), before)
+        value, factor = self._place(value, innermost), self._place(factor, innermost)
+        first = var(VARIABLES[innermost - 1], "i8").eq(0) if innermost else const(True, "b1")
+        step = call("select", first, value, factor * name + value)
+        self.levels[innermost].append(Assign(name.args[0], step))
+        self._store(root, name, innermost, update=False)
 
     def _wants_lanes(self, root: Root) -> bool:
         """Whether additions go to computed places of a small array, many to each: the same place in a row would

@@ -6,6 +6,7 @@ constants and materialised nodes, which are read through `read`.
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from jitad.compile.index import Affine, Index, Indices, as_expr, flattened, through, unflattened
@@ -15,6 +16,7 @@ from jitad.primitives.reduce import parse
 from jitad.tape import Node, Tape
 
 Read = Callable[[int, Indices], Expr]
+COUNTED = 8                # elements among which a place is found by counting
 NARROW = frozenset({"i1", "i2", "i4", "u1", "u2", "u4"})
 
 
@@ -62,6 +64,10 @@ class Pull:
             return self.element(node.inputs[0], through(node.params["index"], at))
         if kind == "gather":
             return self.element(node.inputs[0], self.gathered(node, at))
+        if kind == "search":
+            return self._place_among(node, self.element(node.inputs[1], at))
+        if kind == "iota":
+            return as_expr(at[node.params["axis"]])
         if kind == "reshape":
             source = self.tape.nodes[node.inputs[0]].aval.shape
             return self.element(node.inputs[0], unflattened(flattened(at, node.aval.shape), source))
@@ -79,8 +85,8 @@ class Pull:
         if node.prim.name == "cast":
             return converted(operands[0], dtype)
         operands = [cast(x, "i8") if x.dtype in NARROW else x for x in operands]
-        if node.prim.name == "div" and node.aval.ndim and dtype == "f8":
-            inverse = self._inverse(node.inputs[1])
+        if node.prim.name == "div" and dtype == "f8":
+            inverse = self._inverse(node.inputs[1], at)
             if inverse is not None:
                 unit = operands[0].op == "const" and operands[0].args[0] == 1
                 return inverse if unit else operands[0] * inverse
@@ -88,11 +94,11 @@ class Pull:
         result = node.prim.scalar(*operands, **node.params)
         return cast(result, dtype) if result.dtype != dtype else result
 
-    def _inverse(self, number: int) -> Expr | None:
+    def _inverse(self, number: int, at: Indices) -> Expr | None:
         """The reciprocal of a number that divides a whole array: one division instead of one for each
         element. Where it would overflow, the kernel stops (see `Nest`)."""
         node = self.tape.nodes[number]
-        if node.prim.kind != "view" or any(terms for _, terms in node.params["index"]):
+        if not at or node.prim.kind != "view" or any(terms for _, terms in node.params["index"]):
             return None
         source, at = node.inputs[0], tuple(Affine(offset) for offset, _ in node.params["index"])
         if self.tape.nodes[source].prim.kind == "const":
@@ -119,6 +125,8 @@ class Pull:
         value = self.element(number, at)
         if value.op == "const":
             return Affine(int(value.args[0]) % max(length, 1))
+        if self._below(number) <= length:
+            return cast(value, "i8")
         if self.checked is not None:
             self.checked(number, length)
         node = self.tape.nodes[number]
@@ -126,6 +134,39 @@ class Pull:
             return cast(value, "i8")
         value = cast(value, "i8")
         return select(value < 0, value + length, value)
+
+    def _below(self, number: int) -> float:
+        """A bound of integers that are never negative, by the row that makes them; infinity where none is known."""
+        node = self.tape.nodes[number]
+        while node.prim.kind in ("view", "gather", "reshape"):
+            node = self.tape.nodes[node.inputs[0]]
+        below = node.prim.info.get("below")
+        return below(*(self.tape.nodes[i].aval for i in node.inputs), **node.params) if below else math.inf
+
+    def _place_among(self, node: Node, value: Expr) -> Expr:
+        """How many elements of a sorted array come before `value`: counted if they are few, else by bisection
+        without branches, which runs in vector lanes."""
+        table, = self.tape.nodes[node.inputs[0]].aval.shape
+
+        def before(at: Index) -> Expr:
+            found = self.element(node.inputs[0], (at,))
+            floats = value.dtype[0] == "f"
+            if node.params["side"] == "left":
+                less = found < value
+                return less | (value.ne(value) & found.eq(found)) if floats else less
+            more = value < found
+            return ~(more | (found.ne(found) & value.eq(value)) if floats else more)
+        if table <= COUNTED:
+            total = const(0, "i8")
+            for place in range(table):
+                total = total + cast(before(Affine(place)), "i8")
+            return total
+        low, length = const(0, "i8"), table
+        while length > 1:
+            half = length // 2
+            low = select(before(low + (half - 1)), low + half, low)
+            length -= half
+        return low + cast(before(low), "i8")
 
     def product(self, node: Node, at: dict[str, Index]) -> Expr:
         """The product under a contraction, each letter at its index."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numba
 
-from jitad.compile import machine, machine_linalg
+from jitad.compile import machine, machine_linalg, machine_order
 from jitad.compile.emit_python import emit_python
 from jitad.compile.loops import Program
 from jitad.compile.scalar_llvm import FREE_ORDER
@@ -33,8 +33,9 @@ def compile_python(program: Program) -> Callable[..., Any]:
 
 def _compiled(name: str) -> Any:
     """numba's code for a function of `jitad.compile.machine`."""
-    if name in machine_linalg.__all__:
-        return _called_back(getattr(machine_linalg, name))
+    for routines in (machine_linalg, machine_order):
+        if name in routines.__all__:
+            return _called_back(getattr(routines, name))
     if name == "accumulate":
         return numba.njit(fastmath=set(FREE_ORDER))(machine.accumulate)
     if name in STATEMENTS:

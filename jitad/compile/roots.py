@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from jitad.compile.index import Affine, Indices, through, variable, weighted
+from jitad.compile.index import Affine, Indices, as_expr, through, variable, weighted
 from jitad.compile.pull import Pull
 from jitad.compile.scalar import Expr, cast
 from jitad.primitives.reduce import parse
@@ -47,6 +47,7 @@ class Root:
     level: int = 0
     after: list[Root] = field(default_factory=list)   # stores that this one may overwrite
     separate: bool = False                      # wants loops of its own (would keep others from vectorising)
+    factor: Callable[[Pull, Indices], Expr] | None = None    # running: what the step before is multiplied by
 
     @property
     def looped(self) -> tuple[int, ...]:
@@ -137,9 +138,13 @@ def _running_root(number: int, node: Node) -> Root:
 
     def turned(at: Indices) -> Indices:
         return tuple(weighted(shape[d] - 1, [(-1, i)]) if d == axis and reverse else i for d, i in enumerate(at))
-    operand = node.inputs[0]
+    def factor(pull: Pull, at: Indices) -> Expr:
+        step = as_expr(at[axis])
+        before = step - cast(step > 0, "i8") if node.params["late"] else at[axis]
+        return pull.element(node.inputs[0], turned((*at[:axis], before, *at[axis + 1:])))
+    operand = node.inputs[-1]
     return Root(number, "running", shape, lambda pull, at: pull.element(operand, turned(at)),
-                lambda pull, at: turned(at), kind="running")
+                lambda pull, at: turned(at), kind="running", factor=factor if len(node.inputs) == 2 else None)
 
 
 def _check_root(check: Check, tape: Tape) -> Root:
@@ -216,7 +221,7 @@ def _roots_of(tape: Tape, number: int, leaves: list[int] | None) -> list[Root]:
         return list(_part_roots(number, node, tape))
     if kind in ("update", "put"):
         return _assignment_roots(number, node, tape)
-    if kind == "cumulative":
+    if kind in ("cumulative", "recurrence"):
         return [_running_root(number, node)]
     if kind == "scan":
         return [Root(number, "scan", (), _nothing, _nothing, kind="scan",

@@ -17,16 +17,21 @@ from typing import Any
 
 from llvmlite import binding
 
+from jitad.compile.routines_cholesky import cholesky, cholesky_inverse
 from jitad.compile.routines_code import Code
-from jitad.compile.routines_lu import det, inv, slogdet_log, slogdet_sign, solve
-from jitad.compile.routines_solve import cholesky, gemm, solve_triangular
+from jitad.compile.routines_order import argsort, positions
+from jitad.compile import routines_general as general
+from jitad.compile.routines_solve import gemm, solve_triangular
 from jitad.compile.routines_svd import cofactor, cofactor_tangent
 
 ROUTINES: dict[str, Callable[..., None]] = {
-    "cholesky": cholesky, "solve_triangular": solve_triangular, "gemm": gemm, "solve": solve, "inv": inv, "det": det,
-    "slogdet_sign": slogdet_sign, "slogdet_log": slogdet_log,
-    "cofactor": cofactor, "cofactor_tangent": cofactor_tangent}
-EXTERNAL = {"cython_blas": ("gemm", "trsm", "trsv"), "cython_lapack": ("potrf", "getrf", "gesdd")}
+    "cholesky": cholesky, "cholesky_inverse": cholesky_inverse, "solve_triangular": solve_triangular, "gemm": gemm,
+    **{name: getattr(general, name) for name in (
+        "solve", "inv", "det", "slogdet_sign", "slogdet_log", "factor", "solve_factored", "inv_factored",
+        "det_factored", "slogdet_sign_factored", "slogdet_log_factored")},
+    "cofactor": cofactor, "cofactor_tangent": cofactor_tangent, "argsort": argsort, "positions": positions}
+EXTERNAL = {"cython_blas": ("gemm", "trmm", "trsm", "trsv"),
+            "cython_lapack": ("potrf", "trtri", "lauum", "getrf", "gesdd")}
 
 
 def build_routine(emitter: Any, name: str, pointers: list[Any], numbers: tuple[int, ...]) -> Any:
@@ -38,7 +43,8 @@ def build_routine(emitter: Any, name: str, pointers: list[Any], numbers: tuple[i
         raise NotImplementedError(f"no compiled routine {name}")
     register_symbols()
     module = emitter.builder.module
-    label = f"jitad.{name}.{pointers[0].type.pointee}.{'.'.join(map(str, numbers))}"
+    kinds = dict.fromkeys(str(p.type.pointee) for p in pointers)
+    label = f"jitad.{name}.{'.'.join(kinds)}.{'.'.join(map(str, numbers))}"
     function = module.globals.get(label)
     if function is None:
         code = Code(module, label, [p.type for p in pointers])

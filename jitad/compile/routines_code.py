@@ -62,6 +62,12 @@ class Code:
         return min(a, b) if isinstance(a, int) else self.builder.select(
             self.builder.icmp_signed("<", a, INT64(b)), a, INT64(b))
 
+    def greatest(self, a: Index, b: Index) -> Index:
+        if isinstance(a, int) and isinstance(b, int):
+            return max(a, b)
+        a, b = self.integer(a), self.integer(b)
+        return self.builder.select(self.builder.icmp_signed(">", a, b), a, b)
+
     # --- floats ------------------------------------------------------------------------------
     def number(self, value: float) -> Any:
         return ir.Constant(self.kind, value)

@@ -1,39 +1,111 @@
-"""General systems, inverses and determinants, by LU factors with partial pivoting as in NumPy.
+"""Factors of general matrices: LU with partial pivoting as in NumPy, and Cholesky where it serves.
 
 The factored copy is column-major, for LAPACK and for the loops of our own that small matrices run.
 """
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from typing import Any
 
+from jitad.compile.routines_cholesky import invert_definite
 from jitad.compile.routines_code import BOOL, INT32, Code, Index
 from jitad.compile.scalar_llvm import DOUBLE
 
 LU_UNROLLED, LU_LOOPS = 2, 16                 # sides up to which code of our own is faster than LAPACK
-SAFE = 1e-280, 1e280                          # partial products of pivots that have lost no digits
+DEFINITE_FROM = 32                            # sides from which it pays to look for symmetry
 
 
 class Factors:
-    """The LU factors of one matrix after another, in the same memory."""
+    """The factors of one matrix after another, in the same memory or at pointers that are given: LU factors, or, of
+    larger matrices that are exactly symmetric and positive definite, the Cholesky factor, for half the work.
 
-    def __init__(self, code: Code, n: int):
+    `LENGTH` rows of n are needed beside the matrix itself: for the pivots and for the state.
+    """
+
+    LENGTH = 2
+
+    def __init__(self, code: Code, n: int, given: bool = False):
         self.code, self.n = code, n
         self.own = n <= LU_LOOPS
-        self.lu, self.pivots = code.work(n * n), code.work(n, INT32)
-        self.regular = code.slot(BOOL)
+        self.mixed = n >= DEFINITE_FROM
+        if not given:
+            self.lu, self.pivots = code.work(n * n), code.work(n, INT32)
+        self.regular, self.definite = code.slot(BOOL), code.slot(BOOL)
 
     def factor(self, a: Any) -> Any:
         """Factor `a`; the value says whether all pivots are nonzero."""
         code, n = self.code, self.n
+        code.builder.store(BOOL(0), self.definite)
+        if self.mixed:
+            code.branch(self._symmetric(a), lambda: self._cholesky(a))
+            code.branch(self.is_definite, lambda: code.builder.store(BOOL(1), self.regular), lambda: self._factor(a))
+        else:
+            self._factor(a)
+        return code.builder.load(self.regular)
+
+    def _factor(self, a: Any) -> None:
+        code, n = self.code, self.n
         code.transposed(self.lu, a, n, n)
         if not self.own:
             code.lapack("getrf", n, n, self.lu, n, self.pivots, code.info)
-            return code.succeeded()
-        code.builder.store(BOOL(1), self.regular)
-        code.loop(0, n, self._column)
-        return code.builder.load(self.regular)
+            code.builder.store(code.succeeded(), self.regular)
+        else:
+            code.builder.store(BOOL(1), self.regular)
+            code.loop(0, n, self._column)
+
+    @property
+    def is_definite(self) -> Any:
+        """Whether there is a Cholesky factor."""
+        return self.code.builder.load(self.definite)
+
+    def _symmetric(self, a: Any) -> Any:
+        """Whether `a` equals its transpose; a few rows at a time, until the first that do not."""
+        code, n, same = self.code, self.n, self.definite
+        code.builder.store(BOOL(1), same)
+
+        def block(first: Index) -> None:
+            end = code.least(code.add(first, 8), n)
+
+            def column(j: Index, so_far: Any) -> Any:
+                def element(i: Index, known: Any) -> Any:
+                    mine, across = code.load(a, code.add(code.mul(i, n), j)), code.load(a, code.add(code.mul(j, n), i))
+                    return code.builder.and_(known, code.builder.fcmp_ordered("==", mine, across))
+                return code.folded(code.greatest(first, j), end, so_far, element)
+            code.branch(code.builder.load(same), lambda: code.builder.store(code.folded(0, end, BOOL(1), column), same))
+        code.loop(0, n, block, step=8)
+        found = code.builder.load(same)
+        code.builder.store(BOOL(0), same)
+        return found
+
+    def _cholesky(self, a: Any) -> None:
+        code, n = self.code, self.n
+        code.copy(self.lu, a, n * n)
+        code.lapack("potrf", "U", n, self.lu, n, code.info)
+        code.builder.store(code.succeeded(), self.definite)
+
+    # --- kept for later -----------------------------------------------------------------------
+    def at(self, memory: Any) -> None:
+        """Use the memory at `memory` from here on."""
+        code, n = self.code, self.n
+        self.lu = memory
+        self.pivots = code.builder.bitcast(code.at(memory, n * n), INT32.as_pointer())
+
+    def _state(self) -> Any:
+        return self.code.at(self.lu, self.n * (self.n + 1))
+
+    def keep(self) -> None:
+        """Note beside the factors what they are."""
+        code = self.code
+        definite = code.builder.select(self.is_definite, code.number(2.0), code.number(1.0))
+        code.store(code.builder.select(code.builder.load(self.regular), definite, code.number(0.0)), self._state())
+
+    def recall(self) -> Any:
+        """Read what was kept; the value says whether all pivots are nonzero."""
+        code = self.code
+        state = code.load(self._state())
+        regular = code.builder.fcmp_ordered(">", state, code.number(0.0))
+        code.builder.store(regular, self.regular)
+        code.builder.store(code.builder.fcmp_ordered(">", state, code.number(1.0)), self.definite)
+        return regular
 
     def _at(self, i: Index, j: Index) -> Index:
         return self.code.add(i, self.code.mul(j, self.n))
@@ -63,24 +135,70 @@ class Factors:
                 code.load(lu, self._at(i, c)), code.load(lu, self._at(i, j)), above), lu, self._at(i, c)))
         code.loop(following, n, update)
 
-    def solve(self, x: Any, k: int) -> None:
-        """Replace the row-major right-hand sides at `x`, `k` columns, by the solutions.
+    def solve(self, x: Any, k: int, trans: bool = False) -> None:
+        """Replace the row-major right-hand sides at `x`, `k` columns, by the solutions, of the transpose if `trans`.
 
         Two triangular solves rather than LAPACK's getrs, which OpenBLAS runs in threads at any size."""
+        def general() -> None:
+            if trans:
+                self._triangles(x, k, trans)
+            self._permute(x, k, trans)
+            if not trans:
+                self._triangles(x, k, trans)
+
+        def definite() -> None:
+            self._triangle(x, k, "U", "T", "N")
+            self._triangle(x, k, "U", "N", "N")
+        if self.mixed:
+            self.code.branch(self.is_definite, definite, general)
+        else:
+            general()
+
+    def _permute(self, x: Any, k: int, trans: bool) -> None:
         code, n = self.code, self.n
 
-        def each(i: Index) -> None:
+        def each(step: Index) -> None:
+            i = code.sub(n - 1, step) if trans else step
             first, second = code.mul(i, k), code.mul(self._pivot(i), k)
             code.loop(0, k, lambda c: _swap(code, x, code.add(first, c), code.add(second, c)))
         code.loop(0, n, each)
+
+    def _triangles(self, x: Any, k: int, trans: bool) -> None:
         if self.own:
-            self._substitute(x, k)
-        elif k == 1:
-            code.lapack("trsv", "L", "N", "U", n, self.lu, n, x, 1)
-            code.lapack("trsv", "U", "N", "N", n, self.lu, n, x, 1)
+            (self._substitute_transposed if trans else self._substitute)(x, k)
+        elif trans:
+            self._triangle(x, k, "U", "T", "N")
+            self._triangle(x, k, "L", "T", "U")
         else:
-            code.lapack("trsm", "R", "L", "T", "U", k, n, 1.0, self.lu, n, x, k)
-            code.lapack("trsm", "R", "U", "T", "N", k, n, 1.0, self.lu, n, x, k)
+            self._triangle(x, k, "L", "N", "U")
+            self._triangle(x, k, "U", "N", "N")
+
+    def _triangle(self, x: Any, k: int, half: str, trans: str, unit: str) -> None:
+        """``op(triangle) @ x = x``; several row-major columns are rows to LAPACK."""
+        if k == 1:
+            self.code.lapack("trsv", half, trans, unit, self.n, self.lu, self.n, x, 1)
+        else:
+            self.code.lapack("trsm", "R", half, "NT"[trans == "N"], unit, k, self.n, 1.0, self.lu, self.n, x, k)
+
+    def _substitute_transposed(self, x: Any, k: int) -> None:
+        code, n, lu = self.code, self.n, self.lu
+
+        def take(i: Index, j: Index) -> None:
+            factor, mine, row = code.load(lu, self._at(j, i)), code.mul(i, k), code.mul(j, k)
+            code.loop(0, k, lambda c: code.store(code.minus(
+                code.load(x, code.add(mine, c)), factor, code.load(x, code.add(row, c))), x, code.add(mine, c)))
+
+        def down(j: Index) -> None:
+            row, pivot = code.mul(j, k), code.load(lu, self._at(j, j))
+            code.loop(0, k, lambda c: code.store(code.over(
+                code.load(x, code.add(row, c)), pivot), x, code.add(row, c)))
+            code.loop(code.add(j, 1), n, lambda i: take(i, j))
+
+        def up(step: Index) -> None:
+            j = code.sub(n - 1, step)
+            code.loop(0, j, lambda i: take(i, j))
+        code.loop(0, n, down)
+        code.loop(0, n, up)
 
     def _substitute(self, x: Any, k: int) -> None:
         code, n, lu = self.code, self.n, self.lu
@@ -102,9 +220,20 @@ class Factors:
     def invert(self, x: Any) -> None:
         """Write the inverse, row-major."""
         code, n = self.code, self.n
-        code.fill(x, n * n, 0.0)
-        code.loop(0, n, lambda j: code.store(code.number(1.0), x, code.mul(j, n + 1)))
-        self.solve(x, n)
+
+        def general() -> None:
+            code.fill(x, n * n, 0.0)
+            code.loop(0, n, lambda j: code.store(code.number(1.0), x, code.mul(j, n + 1)))
+            self._permute(x, n, False)
+            self._triangles(x, n, False)
+
+        def definite() -> None:
+            code.copy(x, self.lu, n * n)
+            invert_definite(code, x, n)
+        if self.mixed:
+            code.branch(self.is_definite, definite, general)
+        else:
+            general()
 
     def _pivot(self, i: Index) -> Any:
         code = self.code
@@ -112,7 +241,10 @@ class Factors:
 
     def diagonal(self, i: Index) -> Any:
         """A pivot, as float64."""
-        return self.code.wide(self.code.load(self.lu, self._at(i, i)))
+        pivot = self.code.wide(self.code.load(self.lu, self._at(i, i)))
+        if not self.mixed:
+            return pivot
+        return self.code.builder.select(self.is_definite, self.code.builder.fmul(pivot, pivot), pivot)
 
     def parity(self) -> Any:
         """The sign of the permutation, as float64."""
@@ -121,116 +253,11 @@ class Factors:
         def body(i: Index, sign: Any) -> Any:
             moved = code.builder.icmp_signed("!=", self._pivot(i), code.integer(i))
             return code.builder.select(moved, code.builder.fneg(sign), sign)
-        return code.folded(0, self.n, DOUBLE(1.0), body)
+        sign = code.folded(0, self.n, DOUBLE(1.0), body)
+        return code.builder.select(self.is_definite, DOUBLE(1.0), sign) if self.mixed else sign
 
 
 def _swap(code: Code, p: Any, i: Index, j: Index) -> None:
     first, second = code.load(p, i), code.load(p, j)
     code.store(second, p, i)
     code.store(first, p, j)
-
-
-def _each(code: Code, batch: int, n: int, body: Callable[[Index], None]) -> None:
-    code.unrolled = n <= LU_UNROLLED
-    code.rolled(0, batch, body)
-
-
-def solve(code: Code, out: Any, a: Any, b: Any, batch: int, n: int, k: int) -> None:
-    """``a @ out = b`` for each matrix."""
-    if not n:
-        return
-    factors = Factors(code, n)
-
-    def each(i: Index) -> None:
-        x = code.at(out, code.mul(i, n * k))
-        code.require(factors.factor(code.at(a, code.mul(i, n * n))))
-        code.copy(x, code.at(b, code.mul(i, n * k)), n * k)
-        if k:
-            factors.solve(x, k)
-    _each(code, batch, n, each)
-
-
-def inv(code: Code, out: Any, a: Any, batch: int, n: int, strict: int = 1) -> None:
-    """The inverse of each matrix; unless `strict`, NaN for those that have none."""
-    if not n:
-        return
-    factors = Factors(code, n)
-
-    def each(i: Index) -> None:
-        regular = factors.factor(code.at(a, code.mul(i, n * n)))
-        x = code.at(out, code.mul(i, n * n))
-        if strict:
-            code.require(regular)
-            factors.invert(x)
-        else:
-            code.branch(regular, lambda: factors.invert(x), lambda: code.fill(x, n * n, math.nan))
-    _each(code, batch, n, each)
-
-
-def determinant(code: Code, factors: Factors) -> tuple[Any, Any]:
-    """The product of the pivots as float64, and whether it has lost no digits to the range of floats."""
-    safe, fabs = code.slot(BOOL), code.module.declare_intrinsic("llvm.fabs", [DOUBLE])
-    code.builder.store(BOOL(1), safe)
-
-    def multiply(j: Index, product: Any) -> Any:
-        product = code.builder.fmul(product, factors.diagonal(j))
-        size = code.builder.call(fabs, [product])
-        inside = code.builder.and_(code.builder.fcmp_ordered(">", size, DOUBLE(SAFE[0])),
-                                   code.builder.fcmp_ordered("<", size, DOUBLE(SAFE[1])))
-        code.builder.store(code.builder.and_(inside, code.builder.load(safe)), safe)
-        return product
-    return code.folded(0, factors.n, factors.parity(), multiply), code.builder.load(safe)
-
-
-def det(code: Code, out: Any, a: Any, batch: int, n: int) -> None:
-    """The determinant of each matrix, zero where a pivot is zero; by logarithms where the product of pivots leaves
-    the range of floats on the way."""
-    factors, result = Factors(code, n), code.slot(DOUBLE)
-
-    def by_logarithms() -> None:
-        size = code.math("exp", log_of(code, factors))
-        code.builder.store(code.builder.fmul(size, sign_of(code, factors)), result)
-
-    def each(i: Index) -> None:
-        regular = factors.factor(code.at(a, code.mul(i, n * n)))
-        product, safe = determinant(code, factors)
-        code.builder.store(code.builder.select(regular, product, DOUBLE(0.0)), result)
-        code.branch(code.builder.and_(regular, code.builder.not_(safe)), by_logarithms)
-        code.store(code.narrow(code.builder.load(result)), out, i)
-    _each(code, batch, n, each)
-
-
-def log_of(code: Code, factors: Factors) -> Any:
-    """The sum of the logarithms of the pivots' magnitudes."""
-    fabs = code.module.declare_intrinsic("llvm.fabs", [DOUBLE])
-
-    def body(j: Index, total: Any) -> Any:
-        return code.builder.fadd(total, code.math("log", code.builder.call(fabs, [factors.diagonal(j)])))
-    return code.folded(0, factors.n, DOUBLE(0.0), body)
-
-
-def sign_of(code: Code, factors: Factors) -> Any:
-    def body(j: Index, sign: Any) -> Any:
-        negative = code.builder.fcmp_ordered("<", factors.diagonal(j), DOUBLE(0.0))
-        return code.builder.select(negative, code.builder.fneg(sign), sign)
-    return code.folded(0, factors.n, factors.parity(), body)
-
-
-def slogdet_sign(code: Code, out: Any, a: Any, batch: int, n: int) -> None:
-    """The sign of each determinant."""
-    _of_factors(code, out, a, batch, n, sign_of, 0.0)
-
-
-def slogdet_log(code: Code, out: Any, a: Any, batch: int, n: int) -> None:
-    """The logarithm of each determinant's magnitude."""
-    _of_factors(code, out, a, batch, n, log_of, -math.inf)
-
-
-def _of_factors(code: Code, out: Any, a: Any, batch: int, n: int, value: Callable[[Code, Factors], Any],
-                singular: float) -> None:
-    factors = Factors(code, n)
-
-    def each(i: Index) -> None:
-        regular = factors.factor(code.at(a, code.mul(i, n * n)))
-        code.store(code.narrow(code.builder.select(regular, value(code, factors), DOUBLE(singular))), out, i)
-    _each(code, batch, n, each)

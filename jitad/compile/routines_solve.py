@@ -1,4 +1,4 @@
-"""Cholesky factors, triangular systems and matrix products.
+"""Triangular systems and matrix products.
 
 Arrays are row-major, LAPACK's are column-major: it sees each matrix transposed, so that a
 lower triangle is an upper one to it and ``a @ x = b`` is ``x.T @ a.T = b.T``.
@@ -9,52 +9,8 @@ from typing import Any
 
 from jitad.compile.routines_code import Code, Index
 
-CHOLESKY_UNROLLED = 8                        # sides up to which it is unrolled; at 12 still faster, but slow to compile
 TRIANGULAR_UNROLLED = 150                    # multiplications up to which substitution is unrolled
 TRIANGULAR_LOOPS = 32                        # and the side and columns up to which it is our own
-
-
-def cholesky(code: Code, out: Any, a: Any, batch: int, n: int) -> None:
-    """The lower factor of each matrix, from its lower triangle."""
-    code.unrolled = n <= CHOLESKY_UNROLLED
-    write = _cholesky_loops if code.unrolled else _cholesky_lapack
-    size = n * n
-    if n:
-        code.rolled(0, batch, lambda i: write(code, code.at(out, code.mul(i, size)), code.at(a, code.mul(i, size)), n))
-
-
-def _cholesky_loops(code: Code, out: Any, a: Any, n: int) -> None:
-    """Row by row; each row costs as many dot products as it has elements."""
-    inverse = code.work(n)
-
-    def row(i: Index) -> None:
-        start = code.mul(i, n)
-
-        def element(j: Index) -> Any:
-            above = code.mul(j, n)
-            done = code.dot(0, j, lambda k: (code.load(out, code.add(start, k)), code.load(out, code.add(above, k))))
-            return code.builder.fsub(code.load(a, code.add(start, j)), done)
-
-        def left(j: Index) -> None:
-            code.store(code.times(element(j), code.load(inverse, j)), out, code.add(start, j))
-        code.loop(0, i, left)
-        square = element(i)
-        code.require(code.builder.fcmp_unordered(">", square, code.number(0.0)))
-        root = code.sqrt(square)
-        code.store(root, out, code.add(start, i))
-        code.store(code.over(code.number(1.0), root), inverse, i)
-        code.loop(code.add(i, 1), n, lambda j: code.store(code.number(0.0), out, code.add(start, j)))
-    code.loop(0, n, row)
-
-
-def _cholesky_lapack(code: Code, out: Any, a: Any, n: int) -> None:
-    def row(i: Index) -> None:
-        start = code.mul(i, n)
-        code.loop(0, code.add(i, 1), lambda j: code.store(code.load(a, code.add(start, j)), out, code.add(start, j)))
-        code.loop(code.add(i, 1), n, lambda j: code.store(code.number(0.0), out, code.add(start, j)))
-    code.loop(0, n, row)
-    code.lapack("potrf", "U", n, out, n, code.info)
-    code.require(code.succeeded())
 
 
 def solve_triangular(code: Code, out: Any, a: Any, b: Any, batch: int, n: int, k: int, lower: int, trans: int,

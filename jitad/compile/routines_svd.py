@@ -8,7 +8,8 @@ import math
 from typing import Any
 
 from jitad.compile.routines_code import INT32, Code, Index
-from jitad.compile.routines_lu import Factors, determinant, sign_of
+from jitad.compile.routines_general import determinant, sign_of
+from jitad.compile.routines_lu import Factors
 from jitad.compile.routines_solve import gemm
 from jitad.compile.scalar_llvm import DOUBLE
 

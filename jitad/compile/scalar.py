@@ -26,12 +26,16 @@ select            b1, a, b                dtype of a
 bits              f8                      i8, the same 64 bits
 unbits            i8                      f8, the same 64 bits
 cast              a                       the dtype of the Expr (C conversion)
+loop              `Repeat`, first, ...    several f8, of which `carried` is one
+sum               `Terms`                 several f8, of which `carried` is one
+carried           loop or sum, place      f8
 (any other name)  a, ...                  a math function, see `vectormath`
 ================= ======================= =======================================
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
@@ -110,3 +114,38 @@ def select(condition: Expr, a: Any, b: Any) -> Expr:
 def bits(x: Expr) -> Expr: return Expr("bits", (x,), "i8")
 def unbits(i: Expr) -> Expr: return Expr("unbits", (i,), "f8")
 def cast(x: Expr, dtype: str) -> Expr: return x if x.dtype == dtype else Expr("cast", (x,), dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class Repeat:
+    """While `condition` holds of the `variables`, they become `following`, all at once."""
+
+    variables: tuple[Expr, ...]
+    condition: Expr
+    following: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """`terms` in two variables, which take the values of two columns of numbers; they are summed, in any order."""
+
+    variables: tuple[Expr, Expr]
+    columns: tuple[tuple[float, ...], tuple[float, ...]]
+    terms: tuple[Expr, ...]
+
+
+def repeat(first: Sequence[Any], condition: Callable[..., Expr], step: Callable[..., Sequence[Any]]) -> list[Expr]:
+    """`first`, taken through `step` for as long as `condition` holds; all float64."""
+    variables = tuple(Expr("var", (f"carried_{i}",), "f8") for i in range(len(first)))
+    as_is = const(0.0)._like
+    body = Repeat(variables, condition(*variables), tuple(as_is(e) for e in step(*variables)))
+    loop = Expr("loop", (body, *map(as_is, first)), "f8")
+    return [Expr("carried", (loop, i), "f8") for i in range(len(first))]
+
+
+def sum_over(columns: Any, terms: Callable[[Expr, Expr], Sequence[Any]]) -> list[Expr]:
+    """The sums of ``terms(a, b)`` over the rows of two columns of numbers."""
+    variables = (Expr("var", ("column_0",), "f8"), Expr("var", ("column_1",), "f8"))
+    found = tuple(terms(*variables))
+    total = Expr("sum", (Terms(variables, columns, found),), "f8")
+    return [Expr("carried", (total, i), "f8") for i in range(len(found))]

@@ -12,7 +12,10 @@ from typing import Any
 
 from llvmlite import ir
 
+from .cython_special import is_special, special_call
 from .scalar import COMPARISONS, Expr, call, var
+from .scalar_loops import build_loop, build_sum
+from .special_routines import ROUTINES
 from .vectormath import EXPANSIONS
 
 DOUBLE, FLOAT, INT64, BOOL = ir.DoubleType(), ir.FloatType(), ir.IntType(64), ir.IntType(1)
@@ -58,6 +61,13 @@ def build(builder: ir.IRBuilder, expr: Expr, variables: Mapping[str, Any], expan
             memo[node] = variables[node.args[0]]
         elif node.op == "load" and load is not None:
             memo[node] = load(builder, node, [memo[a] for a in operands])
+        elif node.op in ("loop", "sum"):
+            def within(e: Expr, known: Mapping[Expr, Any], memo: dict[Expr, Any] = memo) -> Any:
+                return build(builder, e, variables, expand, {**memo, **known}, load, inline, apart)
+            body, first = node.args[0], [memo[a] for a in operands]
+            memo[node] = build_loop(builder, body, first, within) if first else build_sum(builder, body, within)
+        elif node.op == "carried":
+            memo[node] = memo[node.args[0]][node.args[1]]
         else:
             memo[node] = operation(builder, node, [memo[a] for a in operands], expand, inline, apart)
     return memo[expr]
@@ -94,6 +104,11 @@ def operation(builder: ir.IRBuilder, node: Expr, values: list[Any], expand: Expa
             return builder.frem(*values)
         if op in expand:
             return math_call(builder, node, values, expand, inline)
+        if op in ROUTINES:
+            return math_call(builder, node, values, {**expand, **ROUTINES}, inline)
+        if is_special(op):
+            values = [conversion(builder, v, a.dtype, "f8") for v, a in zip(values, node.args, strict=True)]
+            return conversion(builder, special_call(builder, op, values), "f8", dtype)
     elif op in INT_OPS:
         return getattr(builder, INT_OPS[op])(*values)
     if op in ("floordiv", "mod"):          # of an index, which is not negative
@@ -163,15 +178,16 @@ def math_call(builder: ir.IRBuilder, node: Expr, values: list[Any], expand: Expa
 
 def expanded_function(module: ir.Module, op: str, arity: int, expand: Expansions, inline: bool) -> ir.Function:
     """The expansion of `op` as a function of the module that the optimiser inlines everywhere, or nowhere."""
-    name = f"jitad.{op}" if inline else f"jitad.{op}.call"
+    inlined = inline and op not in ROUTINES
+    name = f"jitad.{op}" if inlined else f"jitad.{op}.call"
     if name in module.globals:
         return module.globals[name]
     function = ir.Function(module, ir.FunctionType(DOUBLE, [DOUBLE] * arity), name)
     function.linkage = "internal"
-    function.attributes.add("alwaysinline" if inline else "noinline")
+    function.attributes.add("alwaysinline" if inlined else "noinline")
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     arguments = {f"x{i}": argument for i, argument in enumerate(function.args)}
-    builder.ret(build(builder, expansion(expand[op], arity), arguments, expand, inline=inline))
+    builder.ret(build(builder, expansion(expand[op], arity), arguments, expand, inline=inline or op in ROUTINES))
     return function
 
 

@@ -7,12 +7,16 @@ booleans are errors.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import special
 
 from jitad.compile.scalar import Expr
+from jitad.compile.special_routines import ALGORITHMS
+from jitad.primitives.numeric import ARRAYS
+from jitad.primitives.scipy_ufuncs import ufuncs
 
 DTYPES: dict[str, np.dtype[Any]] = {
     "f8": np.dtype(np.float64), "f4": np.dtype(np.float32), "i8": np.dtype(np.int64), "b1": np.dtype(np.bool_)}
@@ -28,6 +32,20 @@ MATH: dict[str, Callable[..., Any]] = {
     "acosh": np.arccosh, "atanh": np.arctanh, "pow": np.power, "lgamma": special.gammaln,
 }
 """The functions behind the names that are not machine operations; they compute in float64."""
+
+
+def math_function(name: str) -> Callable[..., Any] | None:
+    """The function of that name in `MATH`, or after ``special_`` one of ours or of SciPy."""
+    if name in ALGORITHMS:
+        return partial(ALGORITHMS[name], ARRAYS)
+    plain = name.removeprefix("special_")
+    if plain == name:
+        return MATH.get(name)
+    found = getattr(ufuncs, plain, None)
+    if found is None:
+        plain, _, place = plain.rpartition("_")
+        return lambda *operands: getattr(ufuncs, plain)(*operands)[int(place)]
+    return found
 
 
 def _divide(a: Any, b: Any) -> Any:
@@ -99,7 +117,10 @@ def _operation(node: Expr, operands: list[np.ndarray], variables: Mapping[str, A
         _check_operands(node, operands)
         return np.asarray(OPERATIONS[node.op](*operands), dtype)
     doubles = [o.astype(np.float64) for o in operands]
-    return np.asarray(MATH[node.op](*doubles), np.float64).astype(dtype)
+    function = math_function(node.op)
+    if function is None:
+        raise NotImplementedError(f"no meaning of the operation {node.op!r}")
+    return np.asarray(function(*doubles), np.float64).astype(dtype)
 
 
 def _check_operands(node: Expr, operands: list[np.ndarray]) -> None:

@@ -13,10 +13,11 @@ import numpy as np
 
 from jitad.compile.fuse import Group, fuse
 from jitad.compile.index import Affine, Indices, as_expr, flattened
-from jitad.compile.loops import Accumulator, Assign, Let, Loop, Statement, Stop, Store, tag
+from jitad.compile.loops import Accumulator, Assign, Let, Loop, Statement, Store, tag
 from jitad.compile.prepare import prepare
-from jitad.compile.pull import Pull
 from jitad.compile.scalar import Expr, load, var
+from jitad.compile.scan_loop import ScanLoop
+from jitad.compile.scan_tiles import TiledLoop, tiled
 from jitad.compile.scan_unroll import Unrolled, unrollable
 from jitad.primitives.scan import Form
 
@@ -27,11 +28,12 @@ if TYPE_CHECKING:
 def lower_scan(lowering: _Lowering, group: Group) -> None:
     """Append the loops of the scans of `group` to the lowering's statements."""
     for root in group.roots:
-        loop = _ScanLoop(lowering, root.node)                         # type: ignore[arg-type]
-        if unrollable(loop.form):
-            _unrolled(loop)
+        number: int = root.node                                       # type: ignore[assignment]
+        form = Form.of(lowering.tape.nodes[number])
+        if not unrollable(form):
+            _planned(ScanLoop(lowering, number))
         else:
-            _planned(loop)
+            _unrolled(TiledLoop(lowering, number) if tiled(form) else ScanLoop(lowering, number))
 
 
 def cells(shape: tuple[int, ...]) -> Iterator[Indices]:
@@ -40,73 +42,7 @@ def cells(shape: tuple[int, ...]) -> Iterator[Indices]:
         yield tuple(map(Affine, at))
 
 
-class _ScanLoop:
-    """What both ways share: the operands seen from inside the loop, and the outputs."""
-
-    def __init__(self, lowering: _Lowering, number: int):
-        self.lowering, tape = lowering, lowering.tape
-        self.node = tape.nodes[number]
-        self.form = Form.of(self.node)
-        self.picks = {tape.nodes[p].params["index"]: p for p in tape.uses[number]}
-        self.step = self.unique("step")
-        self.position = Affine(self.form.length - 1, ((self.step, -1),)) if self.form.reverse else Affine(
-            0, ((self.step, 1),))
-        self.pull = Pull(tape, lowering.plan.materialised, lowering.read)
-        self.before: list[Statement] = []
-        self.after: list[Statement] = []
-
-    def unique(self, name: str) -> str:
-        """A name of that kind that nothing else in the kernel has."""
-        return f"{name}_{self.lowering.fresh()}_"
-
-    def first(self, place: int, at: Indices) -> Expr:
-        """An element of the first value of a carry."""
-        return self.pull.element(self.node.inputs[place], at)
-
-    def operand(self, place: int, at: Indices) -> Expr:
-        """An element of a scanned array's row, or of an invariant, seen from a step."""
-        form = self.form
-        if place >= form.fixed:
-            return self.pull.element(self.node.inputs[place], at)
-        offset, step = form.scanned[place - form.carries]
-        row = Affine(offset + step * self.position.offset, tuple((v, step * s) for v, s in self.position.terms if step))
-        return self.pull.element(self.node.inputs[place], (row, *at))
-
-    def is_whole(self, place: int) -> bool:
-        """Whether an invariant lies in memory as it is, in C order."""
-        number, lowering = self.node.inputs[place], self.lowering
-        kind = lowering.tape.nodes[number].prim.kind
-        if self.form.input(place).shape == ():
-            return False
-        return lowering.layouts.get(number) == "C" and number not in lowering.sources if kind == "input" else (
-            kind == "const" or number in lowering.plan.materialised)
-
-    def stack(self, index: int, at: Indices, value: Expr) -> list[Statement]:
-        """Store an element of a row of stack `index`, if anything reads it."""
-        if index not in self.picks:
-            return []
-        return [Store(*self.lowering.target(self.picks[index], (self.position, *at)), value)]
-
-    def finals(self, index: int, at: Indices, value: Expr) -> None:
-        """After the loop: an element of the final value of a carry."""
-        if index not in self.picks:
-            return
-        number = self.picks[index]
-        if at:
-            self.after.append(Store(*self.lowering.target(number, at), value))
-        else:
-            self.after.append(Let(self.lowering.names[number], value))
-            self.after += self.lowering._guarded(number)
-
-    def leave(self, going: Expr) -> list[Statement]:
-        """At the start of a step: whether it is to be done at all."""
-        return [Stop(going)] if self.form.until else []
-
-    def finish(self, body: list[Statement]) -> None:
-        self.lowering.body += [*self.before, Loop(self.step, 0, self.form.length, body), *self.after]
-
-
-def _unrolled(loop: _ScanLoop) -> None:
+def _unrolled(loop: ScanLoop) -> None:
     """Every element of every carry is a variable."""
     form = loop.form
     carried: list[list[Expr]] = []
@@ -147,7 +83,7 @@ def _plain(name: str) -> str:
 
 # --- bodies with larger arrays ----------------------------------------------------------------
 
-def _planned(loop: _ScanLoop) -> None:
+def _planned(loop: ScanLoop) -> None:
     """The body is planned and lowered as a tape of its own inside the loop."""
     from jitad.compile.lower import _Lowering
 
@@ -179,13 +115,13 @@ def _planned(loop: _ScanLoop) -> None:
     loop.finish(body)
 
 
-def _rename(inner: _Lowering, loop: _ScanLoop) -> None:
+def _rename(inner: _Lowering, loop: ScanLoop) -> None:
     """Names that are unique in the kernel, from the counter that the outer lowering has too."""
     inner.fresh = loop.lowering.fresh                                 # type: ignore[method-assign]
     inner.names = {number: loop.unique(name) for number, name in inner.names.items()}
 
 
-def _bind(loop: _ScanLoop, inner: _Lowering, body: list[Statement], place: int) -> Any:
+def _bind(loop: ScanLoop, inner: _Lowering, body: list[Statement], place: int) -> Any:
     """Give input `place` of the body its value: a variable, a buffer (carries that are arrays), or a way to read."""
     form, number = loop.form, inner.tape.inputs[place]
     name, aval = inner.names[number], form.input(place)
@@ -205,7 +141,7 @@ def _bind(loop: _ScanLoop, inner: _Lowering, body: list[Statement], place: int) 
     return name
 
 
-def _next_carries(loop: _ScanLoop, inner: _Lowering, names: list[str]) -> list[Statement]:
+def _next_carries(loop: ScanLoop, inner: _Lowering, names: list[str]) -> list[Statement]:
     """Assign what the body has made of the carries; outputs of a prepared tape are never its inputs."""
     statements: list[Statement] = []
     for i in range(loop.form.carries):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jitad.compile.index import Affine, Indices, as_expr, through
-from jitad.compile.loops import STATUS_INDEX, Let, Return, Statement, tag
+from jitad.compile.loops import STATUS_INDEX, STATUS_RANGE, Let, Return, Statement, tag
 from jitad.compile.pull import Pull
 from jitad.compile.scalar import Expr, call, const, select, var
 from jitad.compile.scan_matrices import Matrices
@@ -22,7 +22,7 @@ from jitad.primitives.scan import Form
 from jitad.tape import Node
 
 if TYPE_CHECKING:
-    from jitad.compile.scan_lower import _ScanLoop
+    from jitad.compile.scan_loop import ScanLoop
 
 SMALL = 64              # elements of an array that is written out
 SINGLE = 600            # scalar operations of one node that is written out
@@ -33,7 +33,7 @@ COMBINE: dict[str, Callable[[Expr, Expr], Expr]] = {
     "reduce_min": minimum, "reduce_any": lambda a, b: call("or", truth(a), truth(b)),
     "reduce_all": lambda a, b: call("and", truth(a), truth(b))}
 KINDS = frozenset("elementwise view gather reshape triangle input const reduce contract spread scatter concatenate "
-                  "cumulative".split())
+                  "cumulative iota".split())
 ROUTINES = frozenset({"cholesky", "solve_triangular", "inv", "solve", "det", "slogdet_log", "slogdet_sign"})
 INSIDE = frozenset({"input", "const"})
 
@@ -72,7 +72,7 @@ def _work(nodes: Any, node: Node) -> int:
 class Unrolled:
     """Writes the statements of one step. `values[number]` has the elements of a node in C order."""
 
-    def __init__(self, loop: _ScanLoop, carried: list[list[Expr]]):
+    def __init__(self, loop: ScanLoop, carried: list[list[Expr]]):
         self.loop, self.form, self.body = loop, loop.form, loop.form.body
         self.places = {number: place for place, number in enumerate(self.body.inputs)}
         self.values: dict[int, list[Expr]] = dict(zip(self.body.inputs, carried, strict=False))
@@ -81,7 +81,9 @@ class Unrolled:
         self.suffix = f"{loop.lowering.fresh()}_"
         self.checks: set[tuple[int, int]] = set()
         self.stops = {n for n in range(len(self.body.nodes)) if self._named(n)}
-        self.pull = Pull(self.body, self.stops, self.read, self._check)
+        self.pull = _BodyPull(self)
+        self.fixed: set[str] = set()                 # names of numbers that are read before the loop
+        self.inverses: dict[Expr, Expr] = {}
 
     def _named(self, number: int) -> bool:
         """Whether the elements of a node get names: those of inputs do where they are read."""
@@ -98,7 +100,11 @@ class Unrolled:
         for number in range(len(self.body.nodes)):
             if number in self.stops:
                 self._emit(number)
-        return [self.elements(o) for o in self.body.outputs]
+        outputs = [self.elements(o) for o in self.body.outputs]
+        fine = [inverse.ne(inverse) | (abs(inverse) < math.inf) | divisor.eq(0.0)
+                for divisor, inverse in self.inverses.items()]
+        self.loop.before += [Return(_tree(fine, lambda a, b: a & b), STATUS_RANGE)] if fine else []
+        return outputs
 
     def elements(self, number: int) -> list[Expr]:
         known = self.values.get(number)
@@ -145,7 +151,20 @@ class Unrolled:
             name = f"{self.body.names[self.places[key[0]]]}_{self.loop.lowering.fresh()}_"
             name = "".join(c if c.isalnum() and c.isascii() else "_" for c in name)
             (self.loop.before if before else self.statements).append(Let(f"x_{name}", value))
+            self.fixed |= {f"x_{name}"} if before else set()
             known = self.known[key] = var(f"x_{name}", value.dtype)
+        return known
+
+    def inverse(self, divisor: Expr) -> Expr | None:
+        """The reciprocal of a number that is the same in every step: one division before the loop. Where it would
+        overflow, the kernel stops."""
+        if divisor.op != "var" or divisor.args[0] not in self.fixed:
+            return None
+        known = self.inverses.get(divisor)
+        if known is None:
+            name = f"by_{self.loop.lowering.fresh()}_"
+            known = self.inverses[divisor] = var(name, divisor.dtype)
+            self.loop.before.append(Let(name, 1.0 / divisor))
         return known
 
     def _constant(self, node: Node, number: int, at: Indices) -> Expr:
@@ -177,7 +196,7 @@ class Unrolled:
     # --- nodes -------------------------------------------------------------------------------------
     def _made(self, number: int, node: Node) -> list[Expr]:
         kind = node.prim.kind
-        if kind in ("elementwise", "gather", "triangle"):
+        if kind in ("elementwise", "gather", "triangle", "iota"):
             return [self.pull.body(number, tuple(map(Affine, at))) for at in np.ndindex(node.aval.shape)]
         if kind == "reduce":
             return self._reduce(node)
@@ -245,6 +264,17 @@ class Unrolled:
                         hit = hit if isinstance(i, Affine) else select(i.eq(p), hit, const(0, dtype))
                     terms[place].append(hit)
         return [_tree(t, COMBINE["reduce_sum"]) if t else const(0, dtype) for t in terms.values()]
+
+
+class _BodyPull(Pull):
+    """Elements of a body's values."""
+
+    def __init__(self, body: Unrolled):
+        super().__init__(body.body, body.stops, body.read, body._check)
+        self._body = body
+
+    def _inverse(self, number: int, at: Indices) -> Expr | None:
+        return self._body.inverse(self.element(number, at))
 
 
 def _tree(terms: list[Expr], combine: Callable[[Expr, Expr], Expr]) -> Expr:

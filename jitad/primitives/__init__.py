@@ -1,4 +1,4 @@
 """The table of primitives: importing this package fills `core.TABLE`."""
-from jitad.primitives import core, elementwise, index, linalg, reduce, scan, special, view
+from jitad.primitives import core, elementwise, index, linalg, order, reduce, scan, special, special_gamma, view
 
-__all__ = ["core", "elementwise", "index", "linalg", "reduce", "scan", "special", "view"]
+__all__ = ["core", "elementwise", "index", "linalg", "order", "reduce", "scan", "special", "special_gamma", "view"]

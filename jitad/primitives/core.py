@@ -34,6 +34,9 @@ class Primitive:
     for each input; `jvp(tangents, y, *inputs, **params)` the tangent, where
     absent tangents are None. `partials(y, *inputs)`, for elementwise rows, stands
     for both. `samples(rng)` yields `(inputs, params)` for the derived tests.
+    `batch(prim, operands, length, **params)`, for rows of kind ``call``, applies the row to
+    a batch: `operands` are pairs of a value and whether its first dimension is the batch's
+    (without it, a loop over the batch does; other kinds have the rules of `jitad.batch_rules`).
     """
 
     name: str
@@ -46,6 +49,7 @@ class Primitive:
     scalar: Callable[..., Expr] | None = None
     ufunc: np.ufunc | None = None
     cost: int = 1
+    batch: Callable[..., Value] | None = None
     samples: Callable[[np.random.Generator], list[tuple[tuple[Any, ...], dict[str, Any]]]] | None = None
     info: dict[str, Any] = field(default_factory=dict)
 

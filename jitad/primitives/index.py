@@ -132,6 +132,8 @@ def _put_vjp(ct: Value, y: Value, base: Value, values: Value, *index: Value, axe
     kept = put(full(ct, True, base.shape, bool), full(ct, False, values.shape, bool), *index, axes=axes)
     taken = gather(ct, *index, axes=axes)
     board = tuple(base.shape[a] for a in axes)
+    if len(index) == 1 and index[0].ndim == 1 and index[0].node.prim.info.get("distinct"):
+        return [select(kept, ct, 0.0), taken, None]
     if all(i.node.prim.kind == "const" for i in index):
         flat = np.ravel_multi_index([i.node.params["value"].value for i in index], board, mode="wrap")
         if np.unique(flat).size == flat.size:

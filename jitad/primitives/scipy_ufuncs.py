@@ -29,17 +29,18 @@ class _Stub(ModuleType):
         return getattr(import_module(NAME), name)
 
 
-def _load() -> Any:
-    if NAME in sys.modules:
-        return import_module(f"{NAME}._ufuncs")
+def load(module: str) -> Any:
+    """``scipy.special.<module>`` alone, an extension module."""
+    if NAME in sys.modules or f"{NAME}.{module}" in sys.modules:
+        return import_module(f"{NAME}.{module}")
     import scipy
 
     stub = sys.modules.setdefault(NAME, _Stub(str(Path(scipy.__file__).parent / "special")))
     try:
-        return import_module(f"{NAME}._ufuncs")
+        return import_module(f"{NAME}.{module}")
     except (ImportError, AttributeError):
         sys.modules.pop(NAME, None)
-        return import_module(f"{NAME}._ufuncs")
+        return import_module(f"{NAME}.{module}")
     finally:
         if sys.modules.get(NAME) is stub:
             del sys.modules[NAME]
@@ -47,4 +48,4 @@ def _load() -> Any:
             stub._jitad_done.set()
 
 
-ufuncs = _load()
+ufuncs = load("_ufuncs")

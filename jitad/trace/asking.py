@@ -5,7 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from jitad.trace.distributions import Distribution, Frozen
 from jitad.trace.tracer import Tracer
+
+STAND_INS = (Distribution, Frozen)
 
 __all__ = ["view_isinstance", "view_type"]
 
@@ -32,4 +35,6 @@ def view_type(*args: Any, **kwargs: Any) -> Any:
     """``type`` in recorded code."""
     if len(args) == 1 and type(args[0]) is Tracer:
         return stood_for(args[0])
+    if len(args) == 1 and type(args[0]) in STAND_INS:
+        return args[0].__class__
     return type(*args, **kwargs)

@@ -7,16 +7,15 @@ import numpy as np
 
 from jitad.primitives.core import cast
 from jitad.primitives.index import gather, put, scatter
+from jitad.primitives.reduce import cumsum
 from jitad.primitives.view import broadcast_to, slice_dims
 from jitad.tape import Value
 from jitad.trace import ufuncs
 from jitad.trace.dispatch import as_value, builder_in, implements, not_mutable, plain, refused, stand_in
-from jitad.trace.indexing import Advanced, entries_of, getitem, within
+from jitad.trace.indexing import Advanced, entries_of, getitem, traced_mask, within
 from jitad.trace.numpy_elementwise import choose, truth
 from jitad.trace.tracer import Tracer
 from jitad.trace.windows import Window, narrowed, positions
-
-_MASK = "the number of elements that it takes would depend on data; use np.where(mask, value, a)"
 
 
 def setitem(x: Tracer, index: Any, value: Any) -> None:
@@ -82,13 +81,8 @@ def _fitting(x: Tracer, value: Any, shape: tuple[int, ...], index: tuple[Any, ..
 
 def _traced_mask(x: Tracer, index: Any) -> Value | None:
     """The index if it is one traced Boolean array of the shape of `x`."""
-    index = index[0] if type(index) is tuple and len(index) == 1 else index
-    if isinstance(index, Value) and index.dtype.kind == "b" and index.ndim:
-        if index.shape != x.shape:
-            stand_in(x.shape)[np.zeros(index.shape, bool)]          # NumPy's own message
-        if index.shape == x.shape:
-            return index
-    return None
+    mask = traced_mask(index)
+    return mask if mask is not None and mask.shape == x.shape else None
 
 
 def _set_computed(x: Tracer, entries: list[Any], value: Any) -> None:
@@ -201,8 +195,27 @@ def put_(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 def place(arr: Any, mask: Any, vals: Any) -> None:
     arr = array_of(arr, "numpy.place")
     if builder_in(mask) is not None:
-        raise refused(arr, "numpy.place with a traced mask", _MASK)
+        place_computed(arr, truth(as_value(arr.builder, mask)), vals)
+        return
     _put_flat(arr, positions(arr.window).ravel()[np.asarray(mask, bool).ravel()], vals)
+
+
+def place_computed(arr: Tracer, mask: Value, vals: Any) -> None:
+    """Store values, one after the other and again from the first, where a traced mask is true."""
+    if mask.aval.size != arr.size:
+        np.place(np.zeros(arr.shape), np.zeros(mask.shape, bool), [0.0])          # NumPy's own message
+    vals = as_value(arr.builder, vals).reshape(-1)  # type: ignore[attr-defined]
+    if not vals.size:
+        if mask.any():
+            raise ValueError("Cannot insert from an empty array!")
+        return
+    mask = mask.reshape(arr.shape)  # type: ignore[attr-defined]
+    if vals.size == 1:
+        setitem(arr, mask, vals.reshape(()))
+        return
+    order = cumsum(cast(mask.reshape(-1), np.int64), axis=0, reverse=False) - 1
+    taken = gather(cast(vals, arr.dtype), ufuncs.apply_ufunc(np.remainder, order, vals.size), axes=(0,))
+    write(arr, arr.window, choose(mask, taken.reshape(arr.shape), arr))
 
 
 @implements(np.putmask)

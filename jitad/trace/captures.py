@@ -33,7 +33,7 @@ from jitad.cache.guards import Unguardable, is_atom
 from jitad.cache.identity import code_key
 from jitad.errors import CaptureError, MutationError
 from jitad.tape import Value
-from jitad.trace import policy
+from jitad.trace import distributions, policy
 from jitad.trace.asking import view_isinstance, view_type
 from jitad.trace.copies import Copies, GlobalsView
 from jitad.trace.leaves import refusal
@@ -120,7 +120,9 @@ class Captures:
         """What a copy or stand-in stands for; anything else is itself."""
         if isinstance(value, (ObjectView, ClassView)):
             return state_of(value)[1]
-        return self.copies.originals.get(id(value), value) if isinstance(value, FunctionType) else value
+        if isinstance(value, FunctionType):
+            return self.copies.originals.get(id(value), value)
+        return distributions.original(value)
 
     def _changed(self, what: str) -> MutationError:
         return MutationError(f"{what} is changed by `{self.recorder.function_name}` while it is recorded. The change "
@@ -196,8 +198,10 @@ class Captures:
             return value  # an array that was made in this recording
         if isinstance(value, (np.ndarray, np.floating)) or kind is float:
             return self._input(value, path)
+        if distributions.is_distribution(value):
+            return distributions.take(self, value, path)
         stand_in = policy.substitute(value)
-        if stand_in is None and not hasattr(kind, "rvs"):  # a captured distribution is guarded as any object
+        if stand_in is None:
             stand_in = policy.refused(value, path.expression(), user_line)
         if stand_in is not None:
             if not isinstance(stand_in, policy.Refused):
@@ -316,7 +320,8 @@ class Captures:
     def _method(self, value: MethodType, path: Path) -> Any:
         self.guard(MethodType, path.step("type"))
         owner = self.take(value.__self__, path.step("attr", "__self__"))
-        return MethodType(self.take(value.__func__, path.step("attr", "__func__")), owner)
+        function = self.take(value.__func__, path.step("attr", "__func__"))
+        return distributions.method_of(owner, function) or MethodType(function, owner)
 
     def _partial(self, value: functools.partial[Any], path: Path) -> Any:
         self.guard(type(value), path.step("type"))

@@ -10,6 +10,7 @@ from jitad.primitives.index import gather, reshape
 from jitad.primitives.view import broadcast_to, slice_dims, transpose, view
 from jitad.tape import Value
 from jitad.trace.dispatch import as_value, implements, lift_all, plain, stand_in
+from jitad.trace.positions import flat_positions, nonzero_of
 from jitad.trace.viewing import through_view
 from jitad.trace.windows import Window
 
@@ -21,6 +22,10 @@ def getitem(x: Any, index: Any) -> Any:
         index = (index,)
     if type(index) is tuple and index and len(index) <= x.ndim and all(type(i) is int for i in index):
         return _numbered(x, index)
+    mask = traced_mask(index)
+    if mask is not None and mask.ndim > 1 and mask.shape == x.shape[:mask.ndim]:
+        rows = reshape(x, (mask.aval.size, *x.shape[mask.ndim:]))
+        return boxed(gather(rows, flat_positions(mask), axes=(0,)))
     entries = entries_of(x, index)
     if any(isinstance(e, (np.ndarray, Value)) for e in entries):
         return _advanced(x, entries)
@@ -56,7 +61,22 @@ def within(index: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def entries_of(x: Any, index: Any) -> list[Any]:
-    return [_entry(x, e) for e in (index if isinstance(index, tuple) else (index,))]
+    """The entries of an index. A traced mask is taken as the index arrays of its true elements; their number, on
+    which shapes depend, is guarded."""
+    entries = [_entry(x, e) for e in (index if isinstance(index, tuple) else (index,))]
+    masks = [e for e in entries if isinstance(e, Value) and e.dtype.kind == "b"]
+    if not masks:
+        return entries
+    known: Any = x.builder
+    stand_in(x.shape)[tuple(known.concrete(e.number) if _is_mask(e) else np.zeros(e.shape, np.intp)
+                            if isinstance(e, Value) else e for e in entries)]       # NumPy's own errors
+    return [part for e in entries for part in (nonzero_of(e) if isinstance(e, Value) and _is_mask(e) else (e,))]
+
+
+def traced_mask(index: Any) -> Value | None:
+    """The index if it is one traced Boolean array."""
+    index = index[0] if type(index) is tuple and len(index) == 1 else index
+    return index if isinstance(index, Value) and index.dtype.kind == "b" and index.ndim else None
 
 
 def number(result: Any) -> Any:
@@ -80,7 +100,7 @@ def _entry(x: Any, entry: Any) -> Any:
     if isinstance(entry, Value) or (isinstance(entry, (list, tuple)) and _has_values(entry)):
         traced = as_value(x.builder, entry)
         if traced.dtype.kind == "b":
-            return traced.builder.decide_all(traced)     # type: ignore[attr-defined]
+            return traced if traced.ndim else np.asarray(traced.builder.decide(traced))  # type: ignore[attr-defined]
         if traced.dtype.kind not in "iu":
             raise IndexError("arrays used as indices must be of integer (or boolean) type")
         return traced
@@ -158,7 +178,7 @@ def _plan(x: Any, entries: list[Any]) -> tuple[list[Any], list[tuple[int, Any]],
 
 
 def _is_mask(entry: Any) -> bool:
-    return isinstance(entry, np.ndarray) and entry.dtype.kind == "b"
+    return isinstance(entry, (np.ndarray, Value)) and entry.dtype.kind == "b"
 
 
 def _expand(entry: Any, spare: int) -> list[tuple[Any, Any]]:

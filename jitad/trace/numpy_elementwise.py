@@ -9,20 +9,20 @@ from jitad.primitives.core import cast, select
 from jitad.tape import Value
 from jitad.trace.dispatch import as_value, builder_in, checked, implements, lift_all, lift_with, refused, stand_in
 from jitad.trace.indexing import boxed
+from jitad.trace.positions import nonzero_of, truth
 from jitad.trace.ufuncs import apply_ufunc
 
 
 @implements(np.where)
 def where(condition: Any, *branches: Any) -> Any:
+    if not branches:
+        return nonzero_of(truth(lift_all(condition)[0]))
     return boxed(choose(condition, *branches))
 
 
 def choose(condition: Any, *branches: Any) -> Any:
     """``np.where``; the result without dimensions is a number."""
     builder = builder_in(condition, branches)
-    if not branches:
-        raise refused(builder, "numpy.where with one argument",
-                      "the shape of its result depends on data; use np.where(condition, a, b)")
     if len(branches) == 1:
         raise ValueError("either both or neither of x and y should be given")
     operands = [o if isinstance(o, Value) else as_value(builder, o) if isinstance(o, (list, tuple)) else
@@ -31,13 +31,6 @@ def choose(condition: Any, *branches: Any) -> Any:
     if len(set(shapes)) > 1:
         np.where(*map(stand_in, shapes))                            # NumPy's own message
     return select(truth(operands[0]), *operands[1:])
-
-
-def truth(x: Any) -> Any:
-    """`x` as Boolean."""
-    if not isinstance(x, Value):
-        return np.asarray(x).astype(bool)
-    return x if x.dtype.kind == "b" else x != 0
 
 
 @implements(np.select)

@@ -2,13 +2,19 @@
 from jitad.trace import (
     indexing,
     numpy_contract,
+    numpy_count,
     numpy_elementwise,
     numpy_join,
     numpy_linalg,
+    numpy_nan,
+    numpy_order,
+    numpy_pick,
+    numpy_quantile,
     numpy_reduce,
     numpy_shape,
 )
 from jitad.trace.dispatch import FUNCTIONS, implements
 
-__all__ = ["FUNCTIONS", "implements", "indexing", "numpy_contract", "numpy_elementwise", "numpy_join", "numpy_linalg",
+__all__ = ["FUNCTIONS", "implements", "indexing", "numpy_contract", "numpy_count", "numpy_elementwise", "numpy_join", "numpy_linalg",
+           "numpy_nan", "numpy_order", "numpy_pick", "numpy_quantile",
            "numpy_reduce", "numpy_shape"]

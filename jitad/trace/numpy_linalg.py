@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from jitad.primitives import linalg as rows
 from jitad.primitives.core import TABLE, cast
 from jitad.primitives.view import broadcast_to, expand_dims, spread
 from jitad.primitives.view import squeeze as drop
@@ -83,7 +84,7 @@ def check_square(a: Any) -> Any:
 @implements(np.linalg.cholesky)
 def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     a = check_square(lift_all(a)[0])
-    return np.swapaxes(row("cholesky")(np.swapaxes(a, -1, -2)), -1, -2) if upper else row("cholesky")(a)
+    return rows.mT(rows.cholesky(a, upper=True)) if upper else rows.cholesky(a)
 
 
 @implements(np.linalg.inv)
@@ -99,14 +100,14 @@ def det(a: Any) -> Any:
 @implements(np.linalg.slogdet)
 def slogdet(a: Any) -> Any:
     a = check_square(lift_all(a)[0])
-    return _SlogdetResult(row("slogdet_sign")(a), row("slogdet_log")(a))
+    return _SlogdetResult(*rows.slogdet(a))
 
 
 @implements(np.linalg.solve)
 def solve(a: Any, b: Any) -> Any:
     a, b = lift_all(a, b)
     a = check_square(a)
-    return with_columns(lambda p, q: row("solve")(p, q), a, b, b.ndim == 1)
+    return with_columns(rows.solve, a, b, b.ndim == 1)
 
 
 def with_columns(operation: Any, a: Any, b: Any, vector: bool) -> Any:

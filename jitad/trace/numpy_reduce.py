@@ -10,6 +10,7 @@ import numpy as np
 
 from jitad.primitives import index
 from jitad.primitives.core import TABLE, cast, select
+from jitad.primitives.order import cumprod as _cumprod
 from jitad.primitives.reduce import cumsum as _cumsum
 from jitad.primitives.reduce import reduce_max, reduce_min, reduce_sum
 from jitad.primitives.view import broadcast_to, expand_dims
@@ -243,7 +244,7 @@ def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
 @implements(np.cumprod)
 def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
     a, axis = _line(a, axis, dtype)
-    return scan(lambda p, q: p * q, a, axis)
+    return _cumprod(a, axis)
 
 
 def scan(operation: Callable[[Any, Any], Any], a: Any, axis: int) -> Any:

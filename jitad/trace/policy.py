@@ -155,7 +155,9 @@ def refused(value: Any, name: str, where: Callable[[], Any]) -> Any | None:
     if value is pathlib.Path or isinstance(value, pathlib.Path):
         return _refusing_path(value, where)
     if hasattr(type(value), "rvs") and not is_user_class(type(value)):
-        return Distribution(value, where)
+        from jitad.trace.distributions import is_library_distribution, stand_in
+
+        return stand_in(value) if is_library_distribution(value) else None
     why = _impurity(value)
     if why is None:
         return None
@@ -175,21 +177,6 @@ class Refused:
 
     def __getattr__(self, name: str) -> Any:
         raise self._error()
-
-
-class Distribution:
-    """A distribution of scipy.stats that does not draw."""
-
-    def __init__(self, real: Any, where: Callable[[], Any]) -> None:
-        self._real, self._where = real, where
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return Distribution(self._real(*args, **kwargs), self._where)
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "rvs":
-            return Refused(f"{getattr(self._real, 'name', 'distribution')}.rvs", "draws random numbers", self._where)
-        return getattr(self._real, name)
 
 
 def _refusing_date(cls: Any, where: Callable[[], Any]) -> type:

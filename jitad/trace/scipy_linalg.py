@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from jitad.primitives import linalg as rows
 from jitad.trace import numpy_functions  # noqa: F401  (fills the table)
 from jitad.trace.dispatch import builder_in, lift_all, refused
-from jitad.trace.numpy_linalg import check_square, det, inv, row, with_columns
+from jitad.trace.numpy_linalg import check_square, det, inv, with_columns
 from jitad.trace.substitutes import substitute
 
 
@@ -17,16 +18,14 @@ def solve_triangular(a: Any, b: Any, trans: Any = 0, lower: bool = False, unit_d
     a, b = lift_all(a, b)
     trans = {"N": 0, "T": 1, "C": 1, 2: 1}.get(trans, trans)
     vector = b.ndim == 1
-    return with_columns(lambda p, q: row("solve_triangular")(p, q, lower=bool(lower), trans=int(trans),
+    return with_columns(lambda p, q: rows.solve_triangular(p, q, lower=bool(lower), trans=bool(trans),
                                                              unit=bool(unit_diagonal)), check_square(a), b, vector)
 
 
 @substitute("scipy.linalg", "cholesky")
 def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     a = check_square(lift_all(a)[0])
-    if lower:
-        return row("cholesky")(a)
-    return np.swapaxes(row("cholesky")(np.swapaxes(a, -1, -2)), -1, -2)
+    return rows.cholesky(a) if lower else rows.mT(rows.cholesky(a, upper=True))
 
 
 @substitute("scipy.linalg", "cho_factor")
@@ -55,7 +54,7 @@ def solve(a: Any, b: Any, lower: bool = False, overwrite_a: bool = False, overwr
     elif kind != "general":
         raise refused(a, f"scipy.linalg.solve with assume_a={assume_a!r}", "leave assume_a out")
     a = np.swapaxes(a, -1, -2) if transposed else a
-    return with_columns(lambda p, q: row("solve")(p, q), a, b, b.ndim == 1)
+    return with_columns(rows.solve, a, b, b.ndim == 1)
 
 
 @substitute("scipy.linalg", "inv")

@@ -265,7 +265,17 @@ class Tracer(Value):
     cumsum, cumprod, round, clip = map(method, (np.cumsum, np.cumprod, np.round, np.clip))
     ravel, squeeze, swapaxes, repeat = map(method, (np.ravel, np.squeeze, np.swapaxes, np.repeat))
     dot, diagonal, trace, take = map(method, (np.dot, np.diagonal, np.trace, np.take))
-    put = method(np.put)
+    argmax, argmin, argsort, argpartition = map(method, (np.argmax, np.argmin, np.argsort, np.argpartition))
+    put, searchsorted, nonzero, choose = map(method, (np.put, np.searchsorted, np.nonzero, np.choose))
+
+    def compress(self, condition: Any, axis: int | None = None, out: Any = None) -> Any:
+        return call(np.compress, condition, self, axis, out)
+
+    def sort(self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
+        self[...] = call(np.sort, self, axis, kind, order, stable=stable)
+
+    def partition(self, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None) -> None:
+        self[...] = call(np.partition, self, kth, axis, kind, order)
 
     def copy(self, order: str = "C") -> Any:
         result = self.detached()
@@ -306,10 +316,9 @@ class Tracer(Value):
         result.weak = False                                         # type: ignore[attr-defined]
         return result
 
-    for _name in ("argmax", "argmin", "argsort", "argpartition", "searchsorted", "nonzero", "choose", "compress",
-                  "view", "tobytes", "tofile", "dump", "dumps", "byteswap", "getfield", "to_device"):
+    for _name in ("view", "tobytes", "tofile", "dump", "dumps", "byteswap", "getfield", "to_device"):
         locals()[_name] = refused_method(_name, "compute it outside the function and pass the result in")
-    for _name in ("sort", "partition", "resize", "itemset", "setfield", "setflags"):
+    for _name in ("resize", "itemset", "setfield", "setflags"):
         locals()[_name] = refused_method(_name, "it works in place; make a new array instead")
     for _name in ("flat", "data", "base", "strides", "flags", "ctypes", "device"):
         locals()[_name] = refused_property(_name)

@@ -1,0 +1,72 @@
+"""`Transpose` in LLVM: square blocks in vector registers, eight (or four) rows in, as many columns out.
+
+A block of side s takes log2(s) rounds of s shuffles: in the round of distance k, rows i and i + k exchange the
+elements whose place has the bit k set in one and not in the other.
+"""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+
+from jitad.compile.loops import Transpose
+from jitad.compile.scalar_llvm import INT64
+
+if TYPE_CHECKING:
+    from jitad.compile.emit_llvm import _Emitter
+
+SIDES = (8, 4)
+INT32 = ir.IntType(32)
+
+
+def emit_transpose(emitter: _Emitter, s: Transpose) -> None:
+    side = next((k for k in SIDES if min(s.rows, s.columns) >= k), 1)
+    builder = emitter.builder
+    source = emitter._address(s.source, [emitter.value(s.source_start)])
+    target = emitter._address(s.target, [emitter.value(s.target_start)])
+    columns_long = s.columns > s.rows
+    long, short = (s.columns, s.rows) if columns_long else (s.rows, s.columns)
+
+    def strip(start: Any) -> None:
+        for other in places(short, side):
+            row, column = (INT64(other), start) if columns_long else (start, INT64(other))
+            _block(builder, source, target, s, side, row, column)
+    emitter.loop(INT64(0), INT64(long - long % side), side, strip)
+    if long % side:
+        strip(INT64(long - side))
+
+
+def places(length: int, side: int) -> list[int]:
+    """Where blocks start; the last one may cover again what another has."""
+    return [*range(0, length - side, side), length - side]
+
+
+def _block(builder: ir.IRBuilder, source: Any, target: Any, s: Transpose, side: int, row: Any, column: Any) -> None:
+    first = builder.add(builder.mul(row, INT64(s.columns)), column)
+    rows = [builder.load(_vector(builder, source, first, i * s.columns, side), align=8) for i in range(side)]
+    first = builder.add(builder.mul(column, INT64(s.rows)), row)
+    for j, vector in enumerate(_transposed(builder, rows)):
+        builder.store(vector, _vector(builder, target, first, j * s.rows, side), align=8)
+
+
+def _vector(builder: ir.IRBuilder, base: Any, first: Any, further: int, side: int) -> Any:
+    pointer = builder.gep(base, [builder.add(first, INT64(further))], inbounds=True)
+    if side == 1:
+        return pointer
+    return builder.bitcast(pointer, ir.VectorType(ir.DoubleType(), side).as_pointer())
+
+
+def _transposed(builder: ir.IRBuilder, rows: list[Any]) -> list[Any]:
+    side = len(rows)
+    distance = side // 2
+    while distance:
+        upper = [j if not j & distance else side + (j ^ distance) for j in range(side)]
+        lower = [j ^ distance if not j & distance else side + j for j in range(side)]
+        for i in range(side):
+            if not i & distance:
+                a, b = rows[i], rows[i | distance]
+                rows[i], rows[i | distance] = (
+                    builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(INT32, side), mask))
+                    for mask in (upper, lower))
+        distance //= 2
+    return rows

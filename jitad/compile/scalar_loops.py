@@ -1,0 +1,67 @@
+"""The `loop` and `sum` of scalar expressions as LLVM IR: inside of functions that are called once for each element."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from llvmlite import ir
+
+from .scalar import Expr, Repeat, Terms
+
+DOUBLE, INT64 = ir.DoubleType(), ir.IntType(64)
+FREE_ORDER = ("reassoc", "contract")
+Build = Callable[[Expr, Mapping[Expr, Any]], Any]     # an expression, with the values of further ones
+
+
+def build_loop(builder: ir.IRBuilder, body: Repeat, first: list[Any], build: Build) -> list[Any]:
+    """The values of the variables after the last step."""
+    before = builder.block
+    head, inside, done = (builder.append_basic_block(n) for n in ("loop", "inside", "done"))
+    builder.branch(head)
+    builder.position_at_end(head)
+    values = [builder.phi(DOUBLE) for _ in first]
+    for phi, value in zip(values, first, strict=True):
+        phi.add_incoming(value, before)
+    known = dict(zip(body.variables, values, strict=True))
+    builder.cbranch(build(body.condition, known), inside, done)
+    builder.position_at_end(inside)
+    following = [build(e, known) for e in body.following]
+    for phi, value in zip(values, following, strict=True):
+        phi.add_incoming(value, builder.block)
+    builder.branch(head)
+    builder.position_at_end(done)
+    return values
+
+
+def build_sum(builder: ir.IRBuilder, body: Terms, build: Build) -> list[Any]:
+    """The sums of the terms, in vector lanes."""
+    before, count = builder.block, len(body.columns[0])
+    tables = [_table(builder.module, column) for column in body.columns]
+    inside, done = builder.append_basic_block("terms"), builder.append_basic_block("done")
+    builder.branch(inside)
+    builder.position_at_end(inside)
+    index = builder.phi(INT64)
+    index.add_incoming(INT64(0), before)
+    totals = [builder.phi(DOUBLE) for _ in body.terms]
+    values = [builder.load(builder.gep(t, [INT64(0), index], inbounds=True)) for t in tables]
+    known = dict(zip(body.variables, values, strict=True))
+    sums = [builder.fadd(t, build(e, known), flags=FREE_ORDER) for t, e in zip(totals, body.terms, strict=True)]
+    after = builder.add(index, INT64(1), flags=("nsw",))
+    index.add_incoming(after, builder.block)
+    for total, value in zip(totals, sums, strict=True):
+        total.add_incoming(DOUBLE(0.0), before)
+        total.add_incoming(value, builder.block)
+    builder.cbranch(builder.icmp_signed("<", after, INT64(count)), inside, done)
+    builder.position_at_end(done)
+    return sums
+
+
+def _table(module: ir.Module, column: tuple[float, ...]) -> ir.GlobalVariable:
+    kind = ir.ArrayType(DOUBLE, len(column))
+    name = f"jitad.column.{hash(column)}"
+    known = module.globals.get(name)
+    if known is None:
+        known = ir.GlobalVariable(module, kind, name)
+        known.linkage, known.global_constant = "internal", True
+        known.initializer = ir.Constant(kind, [DOUBLE(v) for v in column])
+    return known

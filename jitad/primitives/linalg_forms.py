@@ -1,0 +1,260 @@
+"""Values on a tape taken apart as linear combinations, and matrices that are known to be triangular.
+
+The rules of linear algebra use what is known of their cotangents: a factor that is the same for all of a matrix is
+taken out of a system, and the cotangent of a Cholesky factor is recognised where it has a closed form.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from jitad.primitives.core import TABLE
+from jitad.primitives.view import Map, broadcast_to, expand_dims, places, view
+from jitad.tape import Value
+
+Polynomial = dict[tuple[int, ...], float]      # products of nodes, each with a number: their sum
+Form = dict[int, Polynomial]                   # for each node its coefficient
+ONE: Polynomial = {(): 1.0}
+LONGEST = 16                                   # terms of a form that are looked at
+
+
+# --- coefficients ------------------------------------------------------------------------------
+
+def times(p: Polynomial, q: Polynomial) -> Polynomial:
+    result: Polynomial = {}
+    for a, x in p.items():
+        for b, y in q.items():
+            key = tuple(sorted(a + b))
+            result[key] = result.get(key, 0.0) + x * y
+    return result
+
+
+def plus(p: Polynomial, q: Polynomial) -> Polynomial:
+    result = dict(p)
+    for key, x in q.items():
+        result[key] = result.get(key, 0.0) + x
+    return result
+
+
+def equal(p: Polynomial, q: Polynomial) -> bool:
+    """Whether they agree but for rounding of the numbers."""
+    return all(math.isclose(p.get(k, 0.0), q.get(k, 0.0), rel_tol=1e-14) for k in {*p, *q})
+
+
+def scaled(value: Value, coefficient: Polynomial) -> Value:
+    """`value` times a coefficient, which varies with the leading dimensions only."""
+    total: Any = None
+    for numbers, x in coefficient.items():
+        factor: Any = x
+        for number in numbers:
+            known = value.builder.value(number)
+            factor = known if isinstance(factor, float) and factor == 1.0 else known * factor
+        total = factor if total is None else total + factor
+    if isinstance(total, float):
+        return value if total == 1.0 else -value if total == -1.0 else value * total
+    total = expand_dims(total, tuple(range(total.ndim, value.ndim)))
+    return value * broadcast_to(total, value.shape)
+
+
+# --- forms -------------------------------------------------------------------------------------
+
+def coefficient_of(x: Value, core: int) -> Polynomial | None:
+    """`x` as a coefficient, if it is the same along its last `core` dimensions."""
+    node, builder = x.node, x.builder
+    if node.prim.kind == "const" and node.aval.ndim == 0:
+        return {(): float(node.params["value"].value)}
+    if node.prim.kind != "view":
+        return {(x.number,): 1.0} if core == 0 else None
+    index: Map = node.params["index"]
+    batch = x.shape[:x.ndim - core]
+    if any(d >= len(batch) for _, terms in index for d, _ in terms):
+        return None
+    source = builder.value(node.inputs[0])
+    if source.node.prim.kind == "const" and source.ndim == 0:
+        return {(): float(source.node.params["value"].value)}
+    return {(view(source, batch, index).number,): 1.0}
+
+
+def form_of(x: Value, core: int) -> Form | None:
+    """`x` as a sum of coefficients times nodes of its shape; coefficients are the same along the last `core`
+    dimensions. None if there are too many terms."""
+    form: Form = {}
+    _take_apart(x, lambda v: v, ONE, core, form)
+    return form if len(form) <= LONGEST else None
+
+
+def _take_apart(x: Value, outside: Callable[[Value], Value], scale: Polynomial, core: int, form: Form) -> None:
+    """Add ``scale * outside(x)`` to `form`; `outside` is a chain of views."""
+    node, value = x.node, x.builder.value
+    name = node.prim.name
+    if len(form) > LONGEST:
+        return None
+    if name == "neg":
+        return _take_apart(value(node.inputs[0]), outside, times(scale, {(): -1.0}), core, form)
+    if name in ("add", "sub"):
+        _take_apart(value(node.inputs[0]), outside, scale, core, form)
+        sign = {(): 1.0 if name == "add" else -1.0}
+        return _take_apart(value(node.inputs[1]), outside, times(scale, sign), core, form)
+    if name in ("mul", "div"):
+        first, second = map(value, node.inputs)
+        for rest, other in ((first, second), (second, first)):
+            factor = coefficient_of(outside(other), core)
+            if factor is None or (name == "div" and other is first):
+                continue
+            if name == "div":
+                factor = _reciprocal(factor, x)
+            return _take_apart(rest, outside, times(scale, factor), core, form)
+    if name == "select":
+        inside = _without_mask(x, core)
+        if inside is not None:
+            return _take_apart(inside, outside, scale, core, form)
+    if node.prim.kind == "view" and value(node.inputs[0]).node.prim.name in ("neg", "add", "sub", "mul", "div"):
+        shape, index = node.params["shape"], node.params["index"]
+        return _take_apart(value(node.inputs[0]), lambda v: outside(view(v, shape, index)), scale, core, form)
+    number = outside(x).number
+    form[number] = plus(form.get(number, {}), scale)
+    return None
+
+
+def _without_mask(x: Value, core: int) -> Value | None:
+    """The y of ``select(mask, y, 0)`` with a constant mask that takes away only what is zero in y anyway."""
+    condition, inside, other = (x.builder.value(i) for i in x.node.inputs)
+    mask = _constant_mask(condition)
+    if mask is None or coefficient_of(other, x.ndim) != {(): 0.0}:
+        return None
+    for number in form_of(inside, core) or {}:
+        part = x.builder.value(number)
+        if part.node.prim.name == "tril":
+            outside = np.tril(~mask, part.node.params["k"])
+        elif part.node.prim.kind == "spread":
+            outside = ~mask[places(part.node.params["index"], _operand(part).shape)]
+        else:
+            return None
+        if outside.any():
+            return None
+    return inside
+
+
+def _constant_mask(condition: Value) -> Any:
+    """The array of a constant condition, or of several."""
+    name = condition.node.prim.name
+    if name == "const":
+        return np.broadcast_to(condition.node.params["value"].value, condition.shape)
+    if name not in ("logical_or", "logical_and"):
+        return None
+    parts = [_constant_mask(_operand(condition, i)) for i in range(2)]
+    return None if any(p is None for p in parts) else TABLE[name].evaluate(*parts)
+
+
+def _reciprocal(factor: Polynomial, like: Value) -> Polynomial:
+    (numbers, x), = factor.items()
+    if not numbers:
+        return {(): 1.0 / x if x else math.inf}
+    known = like.builder.value(numbers[0])
+    return {((1.0 / known).number,): 1.0}
+
+
+def single(x: Value, core: int) -> tuple[Polynomial, Value]:
+    """`x` as one coefficient times one node."""
+    form = form_of(x, core)
+    if form is None or len(form) != 1:
+        return ONE, x
+    (number, coefficient), = form.items()
+    return coefficient, x.builder.value(number)
+
+
+def _operand(x: Value, place: int = 0) -> Value:
+    return x.builder.value(x.node.inputs[place])
+
+
+# --- triangles ---------------------------------------------------------------------------------
+
+LARGEST = 1 << 22          # elements of an array whose places are looked at
+
+
+def triangles(x: Value) -> tuple[bool, bool]:
+    """Whether the matrices of `x` are known to be lower, and upper, triangular: by the way in which they are made,
+    which also gives the other elements no derivative."""
+    rule = _TRIANGLES.get(x.node.prim.name)
+    return rule(x) if rule is not None and x.ndim >= 2 else (False, False)
+
+
+def _of_triangle(x: Value) -> tuple[bool, bool]:
+    k, lower = x.node.params["k"], x.node.prim.name == "tril"
+    known = triangles(_operand(x))
+    return known[0] or (lower and k <= 0), known[1] or (not lower and k >= 0)
+
+
+def _of_view(x: Value) -> tuple[bool, bool]:
+    source, index = _operand(x), x.node.params["index"]
+    if source.ndim < 2 or source.shape[-2:] not in (x.shape[-2:], x.shape[:-3:-1]):
+        return False, False
+    rows, columns = index[-2:]
+    last = x.ndim - 1
+    if (rows, columns) == ((0, ((last - 1, 1),)), (0, ((last, 1),))):
+        return triangles(source)
+    if (rows, columns) == ((0, ((last, 1),)), (0, ((last - 1, 1),))):
+        lower, upper = triangles(source)
+        return upper, lower
+    return False, False
+
+
+def _of_both(x: Value) -> tuple[bool, bool]:
+    first, second = triangles(_operand(x)), triangles(_operand(x, 1))
+    return first[0] and second[0], first[1] and second[1]
+
+
+def _of_scaled(x: Value) -> tuple[bool, bool]:
+    first, second = _operand(x), _operand(x, 1)
+    if coefficient_of(second, 2) is not None:
+        return triangles(first)
+    return triangles(second) if x.node.prim.name == "mul" and coefficient_of(first, 2) is not None else (False, False)
+
+
+def _within(rows: Any, columns: Any) -> tuple[bool, bool]:
+    return bool(np.all(rows >= columns)), bool(np.all(rows <= columns))
+
+
+def _of_const(x: Value) -> tuple[bool, bool]:
+    if x.aval.size > LARGEST:
+        return False, False
+    array = x.node.params["value"].value
+    return not np.triu(array, 1).any(), not np.tril(array, -1).any()
+
+
+def _of_placed(x: Value) -> tuple[bool, bool]:
+    """Zeros with values at known places."""
+    node = x.node
+    if x.aval.size > LARGEST:
+        return False, False
+    if node.prim.name == "spread":
+        known, targets = (True, True), [places(node.params["index"], _operand(x).shape)]
+    elif node.prim.name == "update":
+        known = triangles(_operand(x)) if node.inputs else (False, False)
+        targets = [places(index, _operand(x, i + 1).shape) for i, index in enumerate(node.params["indices"])]
+    else:
+        known = triangles(_operand(x))
+        arrays = [_operand(x, i) for i in range(2, len(node.inputs))]
+        if not set(node.params["axes"]) >= {x.ndim - 2, x.ndim - 1} or any(a.node.prim.kind != "const" for a in arrays):
+            return False, False
+        at = dict(zip(node.params["axes"], (a.node.params["value"].value for a in arrays), strict=True))
+        targets = [tuple(at.get(d, np.zeros(1, int)) % x.shape[d] for d in range(x.ndim))]
+    inside = [_within(t[-2], t[-1]) for t in targets]
+    return known[0] and all(i[0] for i in inside), known[1] and all(i[1] for i in inside)
+
+
+_TRIANGLES: dict[str, Callable[[Value], tuple[bool, bool]]] = {
+    "cholesky": lambda x: (True, False), "tril": _of_triangle, "triu": _of_triangle, "view": _of_view,
+    "neg": lambda x: triangles(_operand(x)), "cast": lambda x: triangles(_operand(x)), "add": _of_both,
+    "sub": _of_both, "mul": _of_scaled, "div": _of_scaled, "const": _of_const, "spread": _of_placed,
+    "update": _of_placed, "put": _of_placed}
+
+
+def positive_diagonal(x: Value) -> bool:
+    """Whether the matrices of `x` are Cholesky factors or their transposes."""
+    while x.node.prim.kind == "view" and triangles(x) != (False, False):
+        x = _operand(x)
+    return x.node.prim is TABLE["cholesky"]

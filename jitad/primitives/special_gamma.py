@@ -1,0 +1,146 @@
+"""Gamma and beta functions of scipy.special: complete and incomplete, with the derivatives by all their parameters."""
+# mypy: disable-error-code="has-type"
+from __future__ import annotations
+
+from typing import Any
+
+from jitad.primitives.core import cast, select
+from jitad.primitives.elementwise import eq, exp, floor, gt, le, logical_and, lt, rint
+from jitad.primitives.scipy_ufuncs import ufuncs
+from jitad.primitives.special import digamma, gammaln, polygamma, trigamma, xlog1py, xlogy
+from jitad.primitives.special_rows import own, pointer, refusing
+from jitad.tape import Value
+
+UNIT, SHAPE, WIDE = (0.1, 0.9), (0.4, 4.0), (0.3, 6.0)
+HIGHER = "its second derivative has none"
+
+# --- complete ------------------------------------------------------------------------------------
+gamma = pointer("gamma", lambda y, x: y * digamma(x), domain=SHAPE)
+loggamma = pointer("loggamma", lambda y, x: digamma(x), domain=WIDE)
+rgamma = pointer("rgamma", lambda y, x: rgamma_slope(x), domain=WIDE)
+rgamma_slope = own("rgamma_slope", lambda y, x: rgamma(x) * (digamma(x) * digamma(x) - trigamma(x)), WIDE)
+gammasgn = pointer("gammasgn", lambda y, x: None, domain=WIDE)
+beta = pointer("beta", lambda y, a, b: (-(y * digamma_gap(a, b)), -(y * digamma_gap(b, a))), domain=(SHAPE, SHAPE))
+betaln = pointer("betaln", lambda y, a, b: (-digamma_gap(a, b), -digamma_gap(b, a)), domain=(SHAPE, SHAPE))
+digamma_gap = own("digamma_gap", lambda y, a, b: (trigamma(a + b) - trigamma(a), trigamma(a + b)), (SHAPE, SHAPE))
+
+
+def _poch(y: Value, z: Value, m: Value) -> Any:
+    """``gamma(z + m) / gamma(z)``; at the zeros, where gamma(z) has a pole, by the derivative of its reciprocal."""
+    pole = logical_and(le(z, 0.0), eq(z, rint(z)))
+    zero = logical_and(pole, eq(y, 0.0))
+    inside = select(pole, 1.0 + 0.0 * z, z)
+    return (select(zero, gamma(z + m) * rgamma_slope(z), y * digamma_gap(inside, m)),
+            select(zero, 0.0, y * digamma(z + m)))
+
+
+def _binom(y: Value, n: Value, k: Value) -> Any:
+    """By the reciprocal of a gamma function where that is what makes it zero."""
+    rest = n - k + 1.0
+    lower, upper = _is_pole(k + 1.0), _is_pole(rest)
+    by_rest = gamma(n + 1.0) * rgamma(k + 1.0) * rgamma_slope(rest)
+    by_k = gamma(n + 1.0) * rgamma(rest) * rgamma_slope(k + 1.0)
+    return (select(upper, by_rest, select(lower, 0.0, y * digamma_gap(_away(rest), k))),
+            select(upper, -by_rest, select(lower, by_k, y * digamma_gap(_away(k + 1.0), n - 2.0 * k))))
+
+
+def _is_pole(x: Value) -> Value:
+    return logical_and(le(x, 0.0), eq(x, rint(x)))
+
+
+def _away(x: Value) -> Value:
+    return select(_is_pole(x), 1.0 + 0.0 * x, x)
+
+
+poch = pointer("poch", _poch, domain=(SHAPE, SHAPE))
+binom = pointer("binom", _binom, domain=((5.0, 8.0), (1.0, 3.0)))
+
+# --- incomplete gamma ----------------------------------------------------------------------------
+
+
+def gamma_density(a: Value, x: Value) -> Value:
+    """``x**(a - 1) exp(-x) / gamma(a)``."""
+    return exp(xlogy(a - 1.0, x) - x - gammaln(a))
+
+
+def _by_a_and_x(a: Value, x: Value) -> Value:
+    """The mixed derivative of P(a, x): zero at the ends, where a logarithm is infinite."""
+    from jitad.primitives.elementwise import log
+
+    density = gamma_density(a, x)
+    return select(gt(density, 0.0), density * (log(x) - digamma(a)), 0.0)
+
+
+gammainc = pointer("gammainc", lambda y, a, x: (gammainc_slope(a, x), gamma_density(a, x)), domain=(SHAPE, WIDE))
+gammaincc = pointer("gammaincc", lambda y, a, x: (-gammainc_slope(a, x), -gamma_density(a, x)), domain=(SHAPE, WIDE))
+gammainc_slope = own("gammainc_slope", lambda y, a, x: (gammainc_curve(a, x), _by_a_and_x(a, x)), (SHAPE, WIDE))
+
+
+def _gamma_curve(y: Value, a: Value, x: Value) -> Any:
+    from jitad.primitives.elementwise import log
+
+    density = gamma_density(a, x)
+    score = log(x) - digamma(a)
+    return (refusing(y, "gammainc", "its first argument, a third time"),
+            select(gt(density, 0.0), density * (score * score - trigamma(a)), 0.0))
+
+
+gammainc_curve = own("gammainc_curve", _gamma_curve, (SHAPE, WIDE), last="refuses a third derivative")
+
+
+def _gammaincinv(y: Value, a: Value, p: Value) -> Any:
+    density = gamma_density(a, y)
+    return -(gammainc_slope(a, y) / density), 1.0 / density
+
+
+def _gammainccinv(y: Value, a: Value, p: Value) -> Any:
+    density = gamma_density(a, y)
+    return -(gammainc_slope(a, y) / density), -1.0 / density
+
+
+gammaincinv = pointer("gammaincinv", _gammaincinv, domain=((1.0, 4.0), UNIT))
+gammainccinv = pointer("gammainccinv", _gammainccinv, domain=((1.0, 4.0), UNIT))
+
+# --- incomplete beta -----------------------------------------------------------------------------
+
+
+def beta_density(a: Value, b: Value, x: Value) -> Value:
+    """``x**(a - 1) (1 - x)**(b - 1) / beta(a, b)``."""
+    return exp(xlogy(a - 1.0, x) + xlog1py(b - 1.0, -x) - betaln(a, b))
+
+
+def _betainc(y: Value, a: Value, b: Value, x: Value) -> Any:
+    return betainc_slope(a, b, x), betainc_slope_b(a, b, x), beta_density(a, b, x)
+
+
+def _beta_curves(which: int) -> Any:
+    def partials(y: Value, a: Value, b: Value, x: Value) -> Any:
+        from jitad.primitives.elementwise import log, log1p
+
+        density = beta_density(a, b, x)
+        score = log(x) + digamma_gap(a, b) if which == 0 else log1p(-x) + digamma_gap(b, a)
+        reason = "the second derivative by the shape parameters is not implemented"
+        return (refusing(y, "betainc", "its shape parameters, a second time", reason),
+                refusing(y, "betainc", "its shape parameters, a second time", reason),
+                select(gt(density, 0.0), density * score, 0.0))
+    return partials
+
+
+betainc = pointer("betainc", _betainc, domain=(SHAPE, SHAPE, UNIT), last="refuses a second derivative")
+betaincc = pointer("betaincc", lambda y, a, b, x: tuple(-p for p in _betainc(y, a, b, x)),
+                   domain=(SHAPE, SHAPE, UNIT), last="refuses a second derivative")
+betainc_slope = own("betainc_slope", _beta_curves(0), (SHAPE, SHAPE, UNIT), last="refuses")
+betainc_slope_b = own("betainc_slope_b", _beta_curves(1), (SHAPE, SHAPE, UNIT), last="refuses")
+
+
+def _inverse(sign: float) -> Any:
+    def partials(y: Value, a: Value, b: Value, p: Value) -> Any:
+        density = beta_density(a, b, y)
+        return -(betainc_slope(a, b, y) / density), -(betainc_slope_b(a, b, y) / density), sign / density
+    return partials
+
+
+betaincinv = pointer("betaincinv", _inverse(1.0), domain=(SHAPE, SHAPE, UNIT), last="refuses a second derivative")
+betainccinv = pointer("betainccinv", _inverse(-1.0), domain=(SHAPE, SHAPE, UNIT), last="refuses a second derivative")
+
+__all__ = ["beta", "betainc", "betaln", "binom", "digamma_gap", "gamma", "gammainc", "gammaincc", "poch", "rgamma"]

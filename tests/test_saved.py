@@ -1,0 +1,225 @@
+"""Tapes in files: the same results, another process, and files that are not what they should be."""
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import subprocess
+import sys
+import zipfile
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import jitad
+from benchmarks.models import MODELS
+from jitad import SignatureError, TapeFileError
+from jitad.primitives.core import TABLE
+from jitad.saved_data import tape_data, tape_of
+from jitad.tape import Aval, Builder
+
+
+@dataclass
+class Point:
+    x: np.ndarray
+    scale: float
+
+
+def test_every_row_goes_through_a_file():
+    rng = np.random.default_rng(0)
+    seen = 0
+    for prim in TABLE.values():
+        for inputs, params in prim.samples(rng) if prim.samples is not None else ():
+            builder = Builder()
+            values = [builder.input(Aval(np.shape(x), np.asarray(x).dtype), f"x{i}") for i, x in enumerate(inputs)]
+            tape = builder.finish([builder.value(builder.apply(prim, [v.number for v in values], params))])
+            arrays: list[np.ndarray] = []
+            assert tape_of(json.loads(json.dumps(tape_data(tape, arrays))), arrays) == tape, prim
+            seen += 1
+    assert seen > 150
+
+
+@pytest.mark.parametrize("name", ["eight_schools", "varying_intercepts"])
+def test_a_model_comes_back(name, tmp_path):
+    theta, data = MODELS[name].problem()
+    compiled = jitad.value_and_grad(MODELS[name].logp).compile(theta, *data)
+    compiled.save(tmp_path / "model.tape")
+    loaded = jitad.load(tmp_path / "model.tape")
+    assert loaded.tape == compiled.tape
+    value, gradient = loaded(theta + 0.1, *data)
+    expected_value, expected = compiled(theta + 0.1, *data)
+    assert isinstance(value, float) and value == expected_value
+    np.testing.assert_array_equal(gradient, expected)
+
+
+def test_trees_numbers_and_captures(tmp_path):
+    weights = np.array([1.0, 2.0, 3.0])
+
+    def f(p, n, mode):
+        return np.sum(weights * p["at"].x ** 2) * p["at"].scale * n if mode == "full" else 0.0
+
+    gradient = jitad.jit_grad(f)
+    argument = {"at": Point(np.arange(3.0), 2.0)}
+    gradient.compile(argument, 2, "full").save(tmp_path / "f.tape")
+    loaded = jitad.load(str(tmp_path / "f.tape"))
+    expected = gradient(argument, 3, "full")["at"]
+    for same in (argument, {"at": {"x": np.arange(3.0), "scale": 2.0}}):
+        found = loaded(same, n=3, mode="full")["at"]
+        np.testing.assert_array_equal(found["x"], expected.x)
+        assert found["scale"] == expected.scale and type(found["scale"]) is float
+    weights[:] = 0                                     # captured values are those of the day
+    assert loaded(argument, 3, "full")["at"]["x"][1] == expected.x[1]
+    assert list(loaded.captured) == ["weights"]
+    loaded.save(tmp_path / "again.tape")
+    assert jitad.load(tmp_path / "again.tape").tape == loaded.tape
+    with pytest.raises(SignatureError, match=r"`mode` was saved as 'full', and cannot be 'none' \(called at .*test_saved"):
+        loaded(argument, 3, "none")
+    with pytest.raises(SignatureError, match=r"`p` has another structure"):
+        loaded({"other": 1.0}, 3, "full")
+
+
+def test_another_process_needs_nothing_of_the_function(tmp_path):
+    def f(x):
+        total = 0.0
+        for t in range(100):
+            total = total + np.sin(x[t % 3]) * t
+        return total
+
+    jitad.value_and_grad(f).compile(np.ones(3)).save(tmp_path / "f.tape")
+    code = ("import sys, numpy as np, jitad; v, g = jitad.load(sys.argv[1])(np.array([1.0, 2.0, 3.0])); "
+            "print(repr((v, g.tolist())))")
+    out = subprocess.run([sys.executable, "-c", code, str(tmp_path / "f.tape")], capture_output=True, text=True,
+                         check=True).stdout
+    value, gradient = jitad.value_and_grad(f)(np.array([1.0, 2.0, 3.0]))
+    assert out.strip() == repr((value, gradient.tolist()))
+
+
+def test_calls_that_it_cannot_serve(tmp_path):
+    def f(x):
+        if x[0] > 0:
+            return np.sum(x)
+        return np.sum(x * x)
+
+    jitad.jit_grad(f).compile(np.ones(2)).save(tmp_path / "f.tape")
+    loaded = jitad.load(tmp_path / "f.tape")
+    np.testing.assert_array_equal(loaded(np.array([3.0, -1.0])), [1.0, 1.0])
+    np.testing.assert_array_equal(loaded(np.array([3, -1])), [1.0, 1.0])           # integers are floats here
+    with pytest.raises(SignatureError, match=r"one way through its branches.*test_saved.py:\d+ \(called at"):
+        loaded(-np.ones(2))
+    for wrong in (np.ones(3), np.ones(2, "f4"), "x", 1.0):
+        with pytest.raises(SignatureError, match=r"argument `x` must be float64 of shape \(2,\), not"):
+            loaded(wrong)
+    for args, kwargs in (((), {}), ((np.ones(2), 1), {}), ((np.ones(2),), {"x": np.ones(2)}), ((), {"y": 1})):
+        with pytest.raises(SignatureError, match=r"`.*f` takes the arguments x"):
+            loaded(*args, **kwargs)
+
+
+def test_what_cannot_be_saved(tmp_path):
+    compiled = jitad.jit_grad(lambda x: np.sum(x[1.5])).compile({1.5: np.ones(2)})
+    with pytest.raises(TapeFileError, match="cannot be in a file; use text as keys"):
+        compiled.save(tmp_path / "f.tape")
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(OSError):
+        jitad.jit_grad(lambda x: x * x).compile(1.0).save(tmp_path / "nowhere" / "f.tape")
+
+
+# --- files that are not what they should be ------------------------------------------------------
+
+@pytest.fixture
+def saved(tmp_path):
+    """A file, and a function that writes it changed and loads that."""
+    def f(x, i):
+        return np.sum(np.cumsum(x[1:4])[::-1] * x[i]) + np.linalg.det(np.reshape(x[:4], (2, 2)))
+
+    path = tmp_path / "f.tape"
+    jitad.value_and_grad(f).compile(np.arange(5.0), np.array([0, 2, 4])).save(path)
+
+    def changed(change):
+        with zipfile.ZipFile(path) as archive:
+            members = {name: archive.read(name) for name in archive.namelist()}
+        data = json.loads(members["tape.json"])
+        members["tape.json"] = json.dumps(change(data) or data).encode()
+        with zipfile.ZipFile(tmp_path / "changed.tape", "w") as archive:
+            for name, content in members.items():
+                archive.writestr(name, content)
+        return jitad.load(tmp_path / "changed.tape")
+    assert changed(lambda data: None).tape
+    return changed
+
+
+def _hostile_values(value):
+    """Values to put in the place of `value`."""
+    yield from (None, -1, 10**6, 2**70, "../../etc/passwd", [], {}, [[-1]], {"float": "nan"}, True)
+    if isinstance(value, int):
+        yield from (value + 1, value - 1)
+
+
+def _places(data, path=()):
+    """The paths of all parts of nested lists and dicts."""
+    yield path
+    for key in (data if isinstance(data, dict) else range(len(data)) if isinstance(data, list) else ()):
+        yield from _places(data[key], (*path, key))
+
+
+def test_no_change_of_a_file_is_run_unchecked(saved):
+    """Whatever single part of the file is replaced: an error, or a tape that the interpreter and the kernel agree on."""
+    original = {}
+    saved(lambda data: original.update(data))
+    places = [p for p in _places(original) if p and p[-1] not in ("at", "line") and "at" not in p]
+    rng = np.random.default_rng(0)
+    refused = 0
+    for place in [places[i] for i in rng.permutation(len(places))[:60]]:
+        for value in _hostile_values(None):
+            def change(data, place=place, value=value):
+                part = data
+                for key in place[:-1]:
+                    part = part[key]
+                part[place[-1]] = value
+            try:
+                loaded = saved(change)
+            except TapeFileError as error:
+                assert "save it again" in str(error)
+                refused += 1
+                continue
+            assert loaded.tape.check()
+    assert refused > 200
+
+
+@pytest.mark.parametrize("op, param, value", [
+    ("view", "index", [[100, [[0, 1]]]]), ("view", "index", [[-1, [[0, 1]]]]), ("view", "index", [[0, [[7, 1]]]]),
+    ("view", "shape", [10**9]), ("cumsum", "axis", -1), ("cumsum", "axis", 3), ("gather", "axes", [4]),
+    ("reduce_sum", "axes", [-1]),
+])
+def test_maps_and_axes_stay_within_their_arrays(saved, op, param, value):
+    def change(data):
+        node = next(n for n in data["tape"]["nodes"] if n["op"] == op)
+        node["params"][param] = value
+    with pytest.raises(TapeFileError):
+        saved(change)
+
+
+def test_foreign_files(tmp_path):
+    class Evil:
+        def __reduce__(self):
+            return exec, ("raise SystemExit('executed')",)
+
+    array = io.BytesIO()
+    np.save(array, np.array([Evil()], object), allow_pickle=True)
+    for number, content in enumerate([b"", b"not a tape", pickle.dumps(Evil()), array.getvalue()]):
+        path = tmp_path / f"{number}.tape"
+        path.write_bytes(content)
+        with pytest.raises(TapeFileError, match="holds no tape"):
+            jitad.load(path)
+    with zipfile.ZipFile(tmp_path / "zip.tape", "w") as archive:
+        archive.writestr("tape.json", json.dumps({"format": "jitad tape", "version": 1}))
+        archive.writestr("0.npy", array.getvalue())
+    with pytest.raises(TapeFileError, match="allow_pickle=False"):
+        jitad.load(tmp_path / "zip.tape")
+    with pytest.raises(OSError):
+        jitad.load(tmp_path / "absent.tape")
+
+
+def test_a_later_version_says_so(saved):
+    with pytest.raises(TapeFileError, match="version 99; known is version 1"):
+        saved(lambda data: {**data, "version": 99})
