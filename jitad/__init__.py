@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from jitad import cache
 from jitad.api import grad, jit, jit_grad, value_and_grad
+from jitad.api_batch import batch
 from jitad.control import cond, fori_loop, scan, while_loop
 from jitad.debug import debug_nonfinite
 from jitad.derivatives import (
@@ -50,7 +51,7 @@ __all__ = [
     "ArgumentTypeError", "CaptureError", "ConcretizationError", "JitadError", "LeakedTracerError", "MutationError",
     "NonFiniteError", "OutputError", "SavedTape", "SignatureError", "TapeError", "TapeFileError",
     "TapeMismatchError", "TapeMismatchWarning",
-    "UnsupportedOperationError", "cache", "cond", "debug_nonfinite", "derivative", "fori_loop", "grad", "hessian", "hvp",
+    "UnsupportedOperationError", "batch", "cache", "cond", "debug_nonfinite", "derivative", "fori_loop", "grad", "hessian", "hvp",
     "jacobian", "jit", "jit_grad", "jvp", "linearize", "load", "scan", "second_derivative", "value_and_derivative",
     "value_and_grad", "value_and_jacobian", "value_derivative_and_second_derivative", "value_gradient_and_hessian",
     "vjp", "while_loop",

@@ -145,6 +145,8 @@ class CompiledTape:
             raise SignatureError(f"a C function is for a value and its gradient; `{self._transformed.__name__}` was "
                                  f"compiled for {self._transformed._request.what}")
         transformed, arguments = self._transformed.value_and_grad, self._arguments
+        if transformed._request.batch:
+            raise SignatureError(f"a C function is for one example; compile `{transformed.__name__}` without batch")
         place = transformed._request.argnums
         leaf = arguments.leaves[arguments.span(place)[0]] if isinstance(place, int) and arguments.counts[
             place] == 1 else None
@@ -177,6 +179,23 @@ class CompiledTape:
         from jitad.saved import save
 
         save(self, path)
+
+    def to_onnx(self, path: str | os.PathLike[str]) -> None:
+        """Write the tape, forward and reverse, as an ONNX model, whose outputs are ``value`` and ``gradient``.
+
+        A gradient with several leaves has an output for each, ``gradient_p_beta``; other results have the labels of
+        the tape. Inputs have the names of the arguments' leaves; captured values are constants, as they are now.
+        Where the inputs take another way through the function's branches than the tape, the outputs are NaN.
+
+        Needs the package onnx. Raises `UnsupportedOperationError` for an operation that ONNX has no counterpart of.
+        """
+        from jitad.onnx_graph import export
+
+        both = self._transformed.value_and_grad.compile if self._transformed._request.what == "grad" else None
+        if both is not None:
+            return both(*self._arguments.args, **self._arguments.kwargs).to_onnx(path)
+        bound = dict(enumerate(self._inputs()[len(self._arguments.inputs):], len(self._arguments.inputs)))
+        export(self.tape, self._transformed.__name__, bound, path)
 
     def __reduce__(self) -> Any:
         return _compiled_for, (self._transformed, self._arguments.args, self._arguments.kwargs)

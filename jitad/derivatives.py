@@ -105,9 +105,8 @@ def hessian(f: Function = None, argnums: int | Sequence[int] = 0, *, lazy: bool 
     Returns
     -------
     g
-        ``g(*args)`` has, at each leaf of the differentiated argument, that argument's structure again: for leaves of
-        shapes s and t a block of shape ``s + t``, ``H[i, j] = d² f / d x[i] d x[j]``, exactly symmetric.
-        With a tuple of arguments, a tuple of tuples.
+        ``g(*args)`` has, at each leaf of the differentiated argument (or tuple of arguments), that structure again: for
+        leaves of shapes s and t a block of shape ``s + t``, ``H[i, j] = d² f / d x[i] d x[j]``, exactly symmetric.
         `value`, `value_and_grad`, `compile`, `tape`, `source` and ``out=`` as for `jit_grad`.
 
     Raises

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jitad.batch import batched
-from jitad.batch_rules import full
+from jitad.batching import batched
+from jitad.batching_rules import full
 from jitad.primitives.core import Primitive
 from jitad.tape import Aval, Builder, Node, Value
 

@@ -17,6 +17,7 @@ from jitad.cache.identity import Target
 from jitad.cache.signature import Signature
 from jitad.compile.forks import gate
 from jitad.derive import Argument, Derivation
+from jitad.entry_batch import examples, in_batches
 from jitad.errors import ArgumentTypeError
 from jitad.evaluate import GuardMiss, evaluate
 from jitad.optimise import optimise
@@ -27,7 +28,7 @@ from jitad.tape import Builder, Guard, Tape, Value
 from jitad.trace.dispatch import plain
 from jitad.trace.leaves import aval_of
 from jitad.trace.pytree import TreeDef, flatten, leaves_of, unflatten
-from jitad.trace.recorder import Recorder, Recording, as_output, record
+from jitad.trace.recorder import Recorder, Recording, as_output, record, uncollected
 from jitad.trace.where import user_line
 
 _slots = itertools.count()
@@ -177,10 +178,13 @@ if hasattr(os, "register_at_fork"):
 def build(target: Target, request: Request, arguments: Arguments) -> Entry:
     """Record the function, re-roll its loops, differentiate, optimise."""
     name = target.function.__qualname__
-    with gate:
-        recording = recorded(target, request, arguments)
-        outputs, labels, result = requested(recording, request, arguments, name)
+    with gate, uncollected():
+        example, levels = examples(request.batch, arguments, name)
+        recording = recorded(target, request, example)
+        outputs, labels, result = requested(recording, request, example, name)
         tape = optimise(recording.builder.finish(outputs, labels))
+        if levels:
+            tape, result = in_batches(tape, result, levels, arguments, recording.captured, name)
     return Entry(name, request, arguments.signature, arguments.names, arguments.dynamic, arguments.structures,
                  tuple(arguments.kwargs), tape, recording.plan, result, bool(tape.guards))
 
@@ -238,7 +242,7 @@ def differentiated(recorder: Recorder, request: Request, function: Callable[...,
     seed_tree = None
     if request.seed_name:
         *args, seed = args
-        leaves, seed_tree = leaves_of(seed)
+        leaves, seed_tree = plain_leaves(seed)
         seeds = tuple(seed_value(recorder, leaf, request.seed_name, name) for leaf in leaves)
     derivation = recorded_on(recorder, request, function, args, kwargs, name)
     with recorder.plain():
@@ -252,14 +256,23 @@ def recorded_on(recorder: Recorder, request: Request, function: Callable[..., An
     check_places(request, len(args), name)
     fresh, taken = list(args), []
     for place in request.places:
-        given, paths, tree = flatten(args[place], f"argument {place % len(args)}")
+        given, tree = plain_leaves(args[place])
+        paths = flatten(args[place], f"argument {place % len(args)}")[1]
         values = tuple(_aliased(recorder, leaf, name) for leaf in given)
         fresh[place] = unflatten(tree, values)
         taken.append(Argument(tuple(Value(recorder, v.number) for v in values), tree, tuple(paths), tuple(0.0 for _ in paths)))
-    leaves, paths, tree = flatten(function(*fresh, **kwargs), "result")
+    result = function(*fresh, **kwargs)
+    leaves, tree = plain_leaves(result)
+    paths = flatten(result, "result")[1]
     outputs = tuple(as_output(recorder, leaf, path, user_line()) for leaf, path in zip(leaves, paths, strict=True))
     return Derivation(recorder, request, name, tuple(Value(recorder, v.number) for v in outputs), tree,
                       (False,) * len(outputs), tuple(taken))
+
+
+def plain_leaves(value: Any) -> tuple[list[Any], TreeDef]:
+    """Leaves and structure, that of a captured dict as of any other."""
+    leaves, tree = leaves_of(value)
+    return leaves, leaves_of(unflatten(tree, leaves))[1]
 
 
 def seed_value(recorder: Recorder, leaf: Any, what: str, name: str) -> Value:

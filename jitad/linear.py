@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from jitad.api import checked_argnums
-from jitad.entry import differentiated, recorded_on, seed_value
+from jitad.entry import differentiated, plain_leaves, recorded_on, seed_value
 from jitad.errors import ArgumentTypeError
 from jitad.operators import copied
 from jitad.request import Request
@@ -245,7 +245,7 @@ class _OnTape:
 
     def product(self, seed: Any) -> Any:
         recorder, request = self.recorder, self.derivation.request
-        leaves, tree = leaves_of(seed)
+        leaves, tree = plain_leaves(seed)
         seeds = tuple(seed_value(recorder, x, request.seed_name, self.derivation.name) for x in leaves)
         with recorder.plain():
             found, _, result = replace(self.derivation, seeds=seeds, seed_tree=tree).parts()

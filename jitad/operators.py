@@ -63,6 +63,7 @@ class Lazy:
         self._forward = self._make(function, request, settings)
         functools.update_wrapper(self, self._forward, updated=())
         self._request, self._settings, self._given = request, settings, function
+        self.__jitad_transform__ = (f"lazy {request.what}", request.argnums)
 
     def _make(self, function: Callable[..., Any], request: Request, settings: Settings) -> Transformed:
         raise NotImplementedError
@@ -70,9 +71,7 @@ class Lazy:
     def _point(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], _Space]:
         """The arguments as they are now, by position, and the space of those that are differentiated."""
         if current() is not None:
-            raise UnsupportedOperationError(
-                f"a lazy {self._what} of `{self.__name__}` cannot be made while a function is recorded (at "
-                f"{user_line()}); use jvp, vjp or hvp there")
+            raise self._not_here()
         arguments = self._forward.value._arguments(args, kwargs)
         if arguments.kwargs:
             raise ArgumentTypeError(f"a lazy {self._what} takes no keyword-only arguments: `{self.__name__}` was given "
@@ -82,6 +81,15 @@ class Lazy:
         point = tuple(copied(value, i in places) for i, value in enumerate(arguments.args))
         wrt = tuple(point[i] for i in places)
         return point, _Space(wrt if isinstance(self._request.argnums, tuple) else wrt[0])
+
+    def _not_here(self) -> UnsupportedOperationError:
+        return UnsupportedOperationError(
+            f"a lazy {self._what} of `{self.__name__}` cannot be made while a function is recorded (at {user_line()}); "
+            "use jvp, vjp or hvp there")
+
+    def __jitad_nested__(self, view: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Called by recorded code."""
+        raise self._not_here()
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         if instance is None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from jitad.batch import Batch, Batched, batchable, outer_product, positions
+from jitad.batching import Batch, Batched, batchable, outer_product, positions
 from jitad.primitives.scan import Form, bundle_of, picked, transplant, walked
 from jitad.primitives.view import broadcast_to, expand_dims, slice_dims
 from jitad.tape import Builder, Node, Tape, Value

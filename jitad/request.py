@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jitad.axes import Axes
 from jitad.cache.identity import Target
 from jitad.cache.signature import Leaf, Signature, describe, leaf_difference
 from jitad.errors import ArgumentTypeError
@@ -39,13 +40,15 @@ SEEDS = {"hvp": "v", "vjp": "ct", "jvp": "tangents", "pushforward": "tangents"}
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked of a function, a key of `PARTS`; with respect to which arguments; in which mode, for Jacobians.
+    """What is asked of a function, a key of `PARTS`; with respect to which arguments; in which mode, for Jacobians;
+    for batches of examples along which axes, the outermost batch first.
 
     What has a name in `SEEDS` takes one more positional argument, the last: the vector, cotangent or tangents."""
 
     what: str
     argnums: int | tuple[int, ...] = 0
     mode: str = ""
+    batch: tuple[Axes, ...] = ()
 
     @property
     def places(self) -> tuple[int, ...]:

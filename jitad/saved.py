@@ -228,8 +228,8 @@ def _loaded(data: Any, arrays: list[np.ndarray]) -> SavedTape:
     tape = tape_of(data["tape"], arrays)
     arguments = tuple(Argument(str(a["name"]), a["structure"], tuple((int(n), v) for n, v in a["static"]))
                       for a in data["arguments"])
-    result = Result(tuple((_form(form), str(np.dtype(dtype or "f8")) if dtype else "") for form, dtype in data["forms"]),
-                    _frame(data["frame"]))
+    forms = tuple((_form(form), np.dtype(dtype).name if dtype else "") for form, dtype in data["forms"])
+    result = Result(forms, _frame(data["frame"]))
     given = sum(count_leaves(structure_of(a.structure)) - len(a.static) for a in arguments)
     captured = arrays[:data["captured"]]
     held = [tape.nodes[i].aval for i in tape.inputs[given:]]

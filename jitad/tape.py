@@ -87,9 +87,10 @@ class Constant:
         return f"<{self.value.dtype}{list(self.value.shape)}>"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Node:
-    """`prim` applied to the nodes numbered `inputs`; `where` is the user's line."""
+    """`prim` applied to the nodes numbered `inputs`; `where` is the user's line. Never changed once it is made; not
+    `frozen` because that takes a second for a million nodes."""
 
     prim: Primitive
     inputs: tuple[int, ...]
@@ -205,7 +206,7 @@ class Builder:
     def apply(self, prim: Primitive, inputs: Sequence[int], params: Mapping[str, Any],
               where: Where | None = None) -> int:
         """Append (or find) the application of `prim`; returns the node's number."""
-        key = (prim, tuple(inputs), tuple(sorted(params.items())))
+        key = (prim, tuple(inputs), tuple(sorted(params.items())) if params else ())
         known = self._memo.get(key)
         if known is not None:
             return known

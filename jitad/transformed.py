@@ -49,7 +49,7 @@ class Transformed:
         self.__wrapped__ = plain
         self._parameters = Parameters(signature, request)
         self._given, self._inner = function, inner
-        self.__jitad_transform__ = (request.what, request.argnums, request.mode)
+        self.__jitad_transform__ = (request.what, request.argnums, request.mode, repr(request.batch))
         self._request, self._settings = request, settings
         self._miss = (Miss, TypeError, OverflowError)       # beyond 64 bits
         self._warm: Callable[..., Any] | None = None
@@ -77,7 +77,7 @@ class Transformed:
     def _sibling(self, what: str) -> Transformed:
         known = self._siblings.get(what)
         if known is None:
-            known = Transformed(self._given, replace(self._request, what=what), self._settings)
+            known = type(self)(self._given, replace(self._request, what=what), self._settings)
             known._origin = (weakref.ref(self), what)
             known = self._siblings.setdefault(what, known)
         return known
@@ -327,7 +327,7 @@ class Transformed:
         known = memo.get(key)
         if known is None or known._origin[0] is not instance:
             bound = given.__get__(None, instance) if isinstance(given, classmethod) else given.__get__(instance, owner)
-            known = memo[key] = Transformed(bound, self._request, self._settings)
+            known = memo[key] = type(self)(bound, self._request, self._settings)
             known._origin = (instance, self._attribute or self.__name__)
         return known
 
@@ -342,7 +342,7 @@ class Transformed:
         return memo if memo is not None else holder.setdefault("_jitad_bound", Bound()), self
 
     def __reduce__(self) -> Any:
-        return Transformed, (self.__wrapped__, self._request, self._settings)
+        return type(self), (self.__wrapped__, self._request, self._settings)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """By name where there is one: the decorator stands between a function and its own name."""
@@ -352,7 +352,7 @@ class Transformed:
             return getattr, (home, name)
         if by_name(self):
             return self.__qualname__
-        return Transformed, (self._given, self._request, self._settings)
+        return type(self), (self._given, self._request, self._settings)
 
     def __repr__(self) -> str:
         return f"<jitad {self._request.what} of {self.__qualname__}>"

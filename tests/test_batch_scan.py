@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import jitad
-from jitad.batch import batched
-from jitad.batch_rules import full
+from jitad.batching import batched
+from jitad.batching_rules import full
 from jitad.cache.identity import unwrap
 from jitad.compile.arguments import argument_type
 from jitad.compile.runtime import Kernel

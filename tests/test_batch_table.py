@@ -10,8 +10,8 @@ import pytest
 from checks import Case, cases
 
 import jitad.primitives  # noqa: F401  (fills the table)
-from jitad.batch import batched
-from jitad.batch_rules import RULES, full
+from jitad.batching import batched
+from jitad.batching_rules import RULES, full
 from jitad.evaluate import evaluate
 from jitad.primitives.core import TABLE, stop_gradient
 from jitad.tape import Aval, Builder

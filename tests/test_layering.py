@@ -14,10 +14,10 @@ FILES = sorted([*ROOT.glob("jitad/**/*.py"), *ROOT.glob("cache/**/*.py")])
 # The rooms from the ground up; a room may import from those before it. A file of `jitad/` is a room of its own,
 # together with those whose names go on with an underscore.
 ROOMS = ["version", "errors", "cache", "scalar", "tape", "primitives", "evaluate", "differentiate", "optimise", "trace",
-         "compile", "request", "results", "derive", "reroll", "entry", "saved", "stored", "warm", "compiled", "nonfinite", "transformed", "debug", "operators", "control", "api", "linear",
+         "compile", "axes", "request", "results", "derive", "reroll", "entry", "saved", "onnx", "stored", "warm", "compiled", "nonfinite", "transformed", "debug", "operators", "control", "api", "linear",
          "derivatives", "__init__", "integrations", "demo", "__main__"]
-SAME = {"display": "tape", "batch": "differentiate", "batch_rules": "differentiate",
-        "batch_scan": "differentiate"}
+SAME = {"display": "tape", "batching": "differentiate", "batching_rules": "differentiate",
+        "batching_scan": "differentiate"}
 UPWARD = {
     ("jitad.tape", "primitives"): "a value's operators apply rows of the table; imported when first used",
 }

@@ -73,7 +73,7 @@ def test_trees_numbers_and_captures(tmp_path):
     assert list(loaded.captured) == ["weights"]
     loaded.save(tmp_path / "again.tape")
     assert jitad.load(tmp_path / "again.tape").tape == loaded.tape
-    with pytest.raises(SignatureError, match=r"`mode` was saved as 'full', and cannot be 'none' \(called at .*test_saved"):
+    with pytest.raises(SignatureError, match=r"`mode` was saved as 'full', and cannot be 'none' \(called at "):
         loaded(argument, 3, "none")
     with pytest.raises(SignatureError, match=r"`p` has another structure"):
         loaded({"other": 1.0}, 3, "full")
@@ -163,12 +163,13 @@ def _places(data, path=()):
 
 
 def test_no_change_of_a_file_is_run_unchecked(saved):
-    """Whatever single part of the file is replaced: an error, or a tape that the interpreter and the kernel agree on."""
+    """Whatever part of the file is replaced: an error, or a tape that the interpreter and the kernel agree on."""
     original = {}
     saved(lambda data: original.update(data))
     places = [p for p in _places(original) if p and p[-1] not in ("at", "line") and "at" not in p]
     rng = np.random.default_rng(0)
-    refused = 0
+    refused = ran = 0
+    right = saved(lambda data: None)
     for place in [places[i] for i in rng.permutation(len(places))[:60]]:
         for value in _hostile_values(None):
             def change(data, place=place, value=value):
@@ -183,7 +184,21 @@ def test_no_change_of_a_file_is_run_unchecked(saved):
                 refused += 1
                 continue
             assert loaded.tape.check()
-    assert refused > 200
+            if loaded.tape != right.tape and ran < 15:
+                ran += 1
+                _runs_as_interpreted(loaded)
+    assert refused > 200 and ran
+
+
+def _runs_as_interpreted(loaded):
+    args = np.linspace(0.5, 2, 5), np.array([0, 2, 4])
+    try:
+        found = loaded(*args)
+    except (SignatureError, IndexError):
+        return
+    expected = loaded._entry.interpret(loaded._inputs(args, {}))
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
 
 
 @pytest.mark.parametrize("op, param, value", [

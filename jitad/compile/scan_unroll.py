@@ -30,7 +30,7 @@ TOTAL = 6000            # and of a body
 LEAVES = frozenset({"const", "var"})
 COMBINE: dict[str, Callable[[Expr, Expr], Expr]] = {
     "reduce_sum": lambda a, b: call("or", a, b) if a.dtype == "b1" else a + b, "reduce_max": maximum,
-    "reduce_min": minimum, "reduce_any": lambda a, b: call("or", truth(a), truth(b)),
+    "reduce_min": minimum, "reduce_first": minimum, "reduce_any": lambda a, b: call("or", truth(a), truth(b)),
     "reduce_all": lambda a, b: call("and", truth(a), truth(b))}
 KINDS = frozenset("elementwise view gather reshape triangle input const reduce contract spread scatter concatenate "
                   "cumulative iota".split())

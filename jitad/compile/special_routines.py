@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from jitad.primitives import special_incomplete  # noqa: F401  (fills the table)
+from jitad.primitives import special_incomplete, special_orders  # noqa: F401  (fills the table)
 from jitad.primitives.numeric import ROUTINES as ALGORITHMS
 from jitad.primitives.numeric import SCALARS
 

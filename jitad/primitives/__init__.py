@@ -1,4 +1,22 @@
 """The table of primitives: importing this package fills `core.TABLE`."""
-from jitad.primitives import core, elementwise, index, linalg, order, reduce, scan, special, special_gamma, view
+from jitad.primitives import (
+    core,
+    elementwise,
+    index,
+    linalg,
+    order,
+    reduce,
+    scan,
+    special,
+    special_bessel,
+    special_cdf,
+    special_error,
+    special_gamma,
+    special_other,
+    special_power,
+    view,
+)
 
-__all__ = ["core", "elementwise", "index", "linalg", "order", "reduce", "scan", "special", "special_gamma", "view"]
+__all__ = ["core", "elementwise", "index", "linalg", "order", "reduce", "scan", "special",
+           "special_bessel", "special_cdf",
+           "special_error", "special_gamma", "special_other", "special_power", "view"]

@@ -36,7 +36,7 @@ class Primitive:
     for both. `samples(rng)` yields `(inputs, params)` for the derived tests.
     `batch(prim, operands, length, **params)`, for rows of kind ``call``, applies the row to
     a batch: `operands` are pairs of a value and whether its first dimension is the batch's
-    (without it, a loop over the batch does; other kinds have the rules of `jitad.batch_rules`).
+    (without it, a loop over the batch does; other kinds have the rules of `jitad.batching_rules`).
     """
 
     name: str
@@ -157,7 +157,7 @@ def elementwise(name: str, ufunc: np.ufunc, partials: Callable[..., Any] | None 
 
     code = scalar if callable(scalar) else (lambda *xs: call(scalar or name, *xs))
     intervals: Any = domain or (-2.0, 2.0)
-    if isinstance(intervals, range) or not isinstance(intervals[0], tuple):
+    if isinstance(intervals, range) or not isinstance(intervals[0], (tuple, range)):
         intervals = (intervals,) * ufunc.nin
 
     def samples(rng: np.random.Generator) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from jitad.primitives.core import TABLE, Cotangents, Primitive, full, zeros_like
+from jitad.primitives.linalg_banded import solve_banded, solveh_banded
 from jitad.primitives.linalg_cholesky import cholesky, cholesky_inverse
 from jitad.primitives.linalg_core import (
     in_columns,
@@ -28,6 +29,9 @@ from jitad.primitives.linalg_core import (
     trace_of,
 )
 from jitad.primitives.linalg_forms import positive_diagonal, triangles
+from jitad.primitives.linalg_functions import expm, orthogonal_factor, sqrtm, sylvester
+from jitad.primitives.linalg_qr import lu, lu_order, permuted, pinv, qr, qr_parts
+from jitad.primitives.linalg_spectral import column, eigh, svd, svd_parts
 from jitad.primitives.linalg_triangular import solve_triangular
 from jitad.primitives.reduce import reduce_sum
 from jitad.primitives.view import diagonal
@@ -198,5 +202,7 @@ def one_everywhere(a: Value) -> Value:
     return full(a, 1, a.shape[:-2], a.dtype)
 
 
-__all__ = ["cholesky", "cholesky_inverse", "cofactor", "cofactor_tangent", "det", "inv", "mT", "matmul", "slogdet",
-           "slogdet_log", "slogdet_sign", "solve", "solve_triangular"]
+__all__ = [
+    "cholesky", "cholesky_inverse", "cofactor", "cofactor_tangent", "column", "det", "eigh", "expm", "inv", "lu", "lu_order",
+    "mT", "matmul", "orthogonal_factor", "permuted", "pinv", "qr", "qr_parts", "slogdet", "slogdet_log", "slogdet_sign",
+    "solve", "solve_banded", "solve_triangular", "solveh_banded", "sqrtm", "svd", "svd_parts", "sylvester"]

@@ -13,11 +13,13 @@ import numpy as np
 
 from jitad.primitives.core import TABLE
 from jitad.primitives.view import Map, broadcast_to, expand_dims, places, view
-from jitad.tape import Value
+from jitad.tape import Builder, Value
 
 Polynomial = dict[tuple[int, ...], float]      # products of nodes, each with a number: their sum
 Form = dict[int, Polynomial]                   # for each node its coefficient
 ONE: Polynomial = {(): 1.0}
+Views = Callable[[Value], Value]               # a chain of views
+LINEAR = ("neg", "add", "sub", "mul", "div")
 LONGEST = 16                                   # terms of a form that are looked at
 
 
@@ -61,8 +63,39 @@ def scaled(value: Value, coefficient: Polynomial) -> Value:
 
 # --- forms -------------------------------------------------------------------------------------
 
-def coefficient_of(x: Value, core: int) -> Polynomial | None:
-    """`x` as a coefficient, if it is the same along its last `core` dimensions."""
+def _same(v: Value) -> Value:
+    return v
+
+
+def coefficient_of(x: Value, core: int, outside: Views = _same) -> Polynomial | None:
+    """``outside(x)`` as a coefficient, if it is the same along its last `core` dimensions."""
+    name, builder = x.node.prim.name, x.builder
+    if name in LINEAR:
+        parts = [coefficient_of(builder.value(i), core, outside) for i in x.node.inputs]
+        return None if any(p is None for p in parts) else _combined(name, parts, builder)   # type: ignore[arg-type]
+    if name == "view" and builder.nodes[x.node.inputs[0]].prim.name in LINEAR:
+        return coefficient_of(builder.value(x.node.inputs[0]), core, _through(x, outside))
+    return _uniform(outside(x), core)
+
+
+def _through(x: Value, outside: Views) -> Views:
+    """`outside` of the view that `x` is."""
+    shape, index = x.node.params["shape"], x.node.params["index"]
+    return lambda v: outside(view(v, shape, index))
+
+
+def _combined(name: str, parts: list[Polynomial], builder: Builder) -> Polynomial | None:
+    if name == "neg":
+        return times(parts[0], {(): -1.0})
+    if name == "mul":
+        return times(*parts)
+    if name == "div":
+        divisor = _reciprocal(parts[1], builder)
+        return None if divisor is None else times(parts[0], divisor)
+    return plus(parts[0], parts[1] if name == "add" else times(parts[1], {(): -1.0}))
+
+
+def _uniform(x: Value, core: int) -> Polynomial | None:
     node, builder = x.node, x.builder
     if node.prim.kind == "const" and node.aval.ndim == 0:
         return {(): float(node.params["value"].value)}
@@ -82,11 +115,11 @@ def form_of(x: Value, core: int) -> Form | None:
     """`x` as a sum of coefficients times nodes of its shape; coefficients are the same along the last `core`
     dimensions. None if there are too many terms."""
     form: Form = {}
-    _take_apart(x, lambda v: v, ONE, core, form)
+    _take_apart(x, _same, ONE, core, form)
     return form if len(form) <= LONGEST else None
 
 
-def _take_apart(x: Value, outside: Callable[[Value], Value], scale: Polynomial, core: int, form: Form) -> None:
+def _take_apart(x: Value, outside: Views, scale: Polynomial, core: int, form: Form) -> None:
     """Add ``scale * outside(x)`` to `form`; `outside` is a chain of views."""
     node, value = x.node, x.builder.value
     name = node.prim.name
@@ -100,20 +133,18 @@ def _take_apart(x: Value, outside: Callable[[Value], Value], scale: Polynomial, 
         return _take_apart(value(node.inputs[1]), outside, times(scale, sign), core, form)
     if name in ("mul", "div"):
         first, second = map(value, node.inputs)
-        for rest, other in ((first, second), (second, first)):
-            factor = coefficient_of(outside(other), core)
-            if factor is None or (name == "div" and other is first):
-                continue
-            if name == "div":
-                factor = _reciprocal(factor, x)
-            return _take_apart(rest, outside, times(scale, factor), core, form)
+        for rest, other in ((first, second), (second, first))[:1 if name == "div" else 2]:
+            factor = coefficient_of(other, core, outside)
+            if factor is not None and name == "div":
+                factor = _reciprocal(factor, x.builder)
+            if factor is not None:
+                return _take_apart(rest, outside, times(scale, factor), core, form)
     if name == "select":
         inside = _without_mask(x, core)
         if inside is not None:
             return _take_apart(inside, outside, scale, core, form)
-    if node.prim.kind == "view" and value(node.inputs[0]).node.prim.name in ("neg", "add", "sub", "mul", "div"):
-        shape, index = node.params["shape"], node.params["index"]
-        return _take_apart(value(node.inputs[0]), lambda v: outside(view(v, shape, index)), scale, core, form)
+    if name == "view" and value(node.inputs[0]).node.prim.name in LINEAR:
+        return _take_apart(value(node.inputs[0]), _through(x, outside), scale, core, form)
     number = outside(x).number
     form[number] = plus(form.get(number, {}), scale)
     return None
@@ -149,12 +180,14 @@ def _constant_mask(condition: Value) -> Any:
     return None if any(p is None for p in parts) else TABLE[name].evaluate(*parts)
 
 
-def _reciprocal(factor: Polynomial, like: Value) -> Polynomial:
+def _reciprocal(factor: Polynomial, builder: Builder) -> Polynomial | None:
+    if len(factor) != 1:
+        return None
     (numbers, x), = factor.items()
-    if not numbers:
-        return {(): 1.0 / x if x else math.inf}
-    known = like.builder.value(numbers[0])
-    return {((1.0 / known).number,): 1.0}
+    inverse: Polynomial = {(): 1.0 / x if x else math.inf}
+    for number in numbers:
+        inverse = times(inverse, {((1.0 / builder.value(number)).number,): 1.0})
+    return inverse
 
 
 def single(x: Value, core: int) -> tuple[Polynomial, Value]:
@@ -173,6 +206,7 @@ def _operand(x: Value, place: int = 0) -> Value:
 # --- triangles ---------------------------------------------------------------------------------
 
 LARGEST = 1 << 22          # elements of an array whose places are looked at
+MOVING = frozenset("view spread reshape concatenate gather scatter update put tril triu neg".split())
 
 
 def triangles(x: Value) -> tuple[bool, bool]:
@@ -190,6 +224,8 @@ def _of_triangle(x: Value) -> tuple[bool, bool]:
 
 def _of_view(x: Value) -> tuple[bool, bool]:
     source, index = _operand(x), x.node.params["index"]
+    if source.node.prim.kind == "const" and not source.node.params["value"].value.any():
+        return True, True
     if source.ndim < 2 or source.shape[-2:] not in (x.shape[-2:], x.shape[:-3:-1]):
         return False, False
     rows, columns = index[-2:]
@@ -214,43 +250,46 @@ def _of_scaled(x: Value) -> tuple[bool, bool]:
     return triangles(second) if x.node.prim.name == "mul" and coefficient_of(first, 2) is not None else (False, False)
 
 
-def _within(rows: Any, columns: Any) -> tuple[bool, bool]:
-    return bool(np.all(rows >= columns)), bool(np.all(rows <= columns))
-
-
-def _of_const(x: Value) -> tuple[bool, bool]:
-    if x.aval.size > LARGEST:
-        return False, False
-    array = x.node.params["value"].value
-    return not np.triu(array, 1).any(), not np.tril(array, -1).any()
-
-
 def _of_placed(x: Value) -> tuple[bool, bool]:
     """Zeros with values at known places."""
-    node = x.node
     if x.aval.size > LARGEST:
         return False, False
-    if node.prim.name == "spread":
-        known, targets = (True, True), [places(node.params["index"], _operand(x).shape)]
-    elif node.prim.name == "update":
-        known = triangles(_operand(x)) if node.inputs else (False, False)
-        targets = [places(index, _operand(x, i + 1).shape) for i, index in enumerate(node.params["indices"])]
+    marks = _marks(x, {})
+    return not np.triu(marks, 1).any(), not np.tril(marks, -1).any()
+
+
+def support(x: Value) -> Any:
+    """A boolean array, false where `x` is structurally zero: by how it was put together."""
+    return _marks(x, {}) != 0
+
+
+def _marks(x: Value, known: dict[int, Any]) -> Any:
+    """1 where `x` may be other than zero, by how it was put together."""
+    if x.number in known:
+        return known[x.number]
+    node = x.node
+    if node.prim.kind == "const":
+        marks = (node.params["value"].value != 0).astype(np.float64)
+    elif node.prim.name in ("add", "sub", "mul"):
+        first, second = (_marks(_operand(x, i), known) for i in range(2))
+        marks = first * second if node.prim.name == "mul" else np.maximum(first, second)
+    elif node.prim.name in MOVING and x.aval.size <= LARGEST:
+        operands = [_operand(x, i) for i in range(len(node.inputs))]
+        held = [v.node.params["value"].value if v.node.prim.kind == "const" and v.dtype.kind != "f" else
+                _marks(v, known) if v.dtype.kind == "f" else None for v in operands]
+        marks = np.ones(x.shape) if any(h is None for h in held) else np.asarray(node.prim.evaluate(
+            *held, **node.params) != 0, float)
     else:
-        known = triangles(_operand(x))
-        arrays = [_operand(x, i) for i in range(2, len(node.inputs))]
-        if not set(node.params["axes"]) >= {x.ndim - 2, x.ndim - 1} or any(a.node.prim.kind != "const" for a in arrays):
-            return False, False
-        at = dict(zip(node.params["axes"], (a.node.params["value"].value for a in arrays), strict=True))
-        targets = [tuple(at.get(d, np.zeros(1, int)) % x.shape[d] for d in range(x.ndim))]
-    inside = [_within(t[-2], t[-1]) for t in targets]
-    return known[0] and all(i[0] for i in inside), known[1] and all(i[1] for i in inside)
+        marks = np.ones(x.shape) if x.aval.size <= LARGEST else np.broadcast_to(1.0, x.shape)
+    known[x.number] = marks
+    return marks
 
 
 _TRIANGLES: dict[str, Callable[[Value], tuple[bool, bool]]] = {
     "cholesky": lambda x: (True, False), "tril": _of_triangle, "triu": _of_triangle, "view": _of_view,
     "neg": lambda x: triangles(_operand(x)), "cast": lambda x: triangles(_operand(x)), "add": _of_both,
-    "sub": _of_both, "mul": _of_scaled, "div": _of_scaled, "const": _of_const, "spread": _of_placed,
-    "update": _of_placed, "put": _of_placed}
+    "sub": _of_both, "mul": _of_scaled, "div": _of_scaled,
+    **dict.fromkeys(("const", "spread", "update", "put", "reshape", "concatenate", "gather", "scatter"), _of_placed)}
 
 
 def positive_diagonal(x: Value) -> bool:

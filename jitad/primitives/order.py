@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from jitad.primitives.core import TABLE, Cotangents, Primitive, cast, select
-from jitad.primitives.reduce import reduce_max, reduce_min, reduce_sum, restore
+from jitad.primitives.reduce import kept, reduce_max, reduce_min, reduce_sum, restore
 from jitad.primitives.view import Map, slice_dims, spread
 from jitad.tape import Aval, Value
 
@@ -69,6 +69,14 @@ iota = Primitive(
 """For each element of `x` its place along `axis`."""
 
 
+reduce_first = Primitive(
+    "reduce_first", kind="reduce", evaluate=lambda x, axes, below: np.min(x, axis=axes),
+    infer=lambda x, axes, below: Aval(kept(x.shape, axes), x.dtype),
+    info={"identity": np.iinfo(INTP).max, "below": lambda x, axes, below: below},
+    samples=lambda rng: [((rng.integers(0, 9, size=(3, 4)),), {"axes": (1,), "below": 9})])
+"""The least of integers from 0 on that are less than `below`: a place that needs no check when it is an index."""
+
+
 def arg_extremum(x: Value, axis: int, largest: bool) -> Value:
     """The place of the first largest (or smallest) element along `axis`, which is lost; NaN counts as such."""
     x = cast(x, INTP) if x.dtype.kind == "b" else x
@@ -76,7 +84,8 @@ def arg_extremum(x: Value, axis: int, largest: bool) -> Value:
     hit = TABLE["eq"](x, restore(best, x.shape, (axis,)))
     if x.dtype.kind == "f":
         hit = TABLE["logical_or"](hit, TABLE["isnan"](x))
-    return reduce_min(select(hit, iota(x, axis=axis), x.shape[axis]), axes=(axis,))
+    last = x.shape[axis] - 1
+    return reduce_first(select(hit, iota(x, axis=axis), last), axes=(axis,), below=last + 1)
 
 
 def count_true(mask: Value) -> Value:
@@ -164,4 +173,5 @@ def cumprod(x: Value, axis: int) -> Value:
     return recurrence(x, select(first, x, nothing), axis=axis, reverse=False, late=False)
 
 
-__all__ = ["arg_extremum", "argsort", "count_true", "cumprod", "iota", "positions", "recurrence", "searchsorted"]
+__all__ = ["arg_extremum", "argsort", "count_true", "cumprod", "iota", "positions", "recurrence", "reduce_first",
+           "searchsorted"]

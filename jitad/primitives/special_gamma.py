@@ -8,6 +8,7 @@ from jitad.primitives.core import cast, select
 from jitad.primitives.elementwise import eq, exp, floor, gt, le, logical_and, lt, rint
 from jitad.primitives.scipy_ufuncs import ufuncs
 from jitad.primitives.special import digamma, gammaln, polygamma, trigamma, xlog1py, xlogy
+from jitad.primitives import special_incomplete  # noqa: F401  (fills the table of routines)
 from jitad.primitives.special_rows import own, pointer, refusing
 from jitad.tape import Value
 
@@ -73,7 +74,8 @@ def _by_a_and_x(a: Value, x: Value) -> Value:
 
 gammainc = pointer("gammainc", lambda y, a, x: (gammainc_slope(a, x), gamma_density(a, x)), domain=(SHAPE, WIDE))
 gammaincc = pointer("gammaincc", lambda y, a, x: (-gammainc_slope(a, x), -gamma_density(a, x)), domain=(SHAPE, WIDE))
-gammainc_slope = own("gammainc_slope", lambda y, a, x: (gammainc_curve(a, x), _by_a_and_x(a, x)), (SHAPE, WIDE))
+gammainc_slope = own("gammainc_slope", lambda y, a, x: (gammainc_curve(a, x), _by_a_and_x(a, x)), (SHAPE, WIDE),
+                     refuses=True)
 
 
 def _gamma_curve(y: Value, a: Value, x: Value) -> Any:
@@ -85,7 +87,7 @@ def _gamma_curve(y: Value, a: Value, x: Value) -> Any:
             select(gt(density, 0.0), density * (score * score - trigamma(a)), 0.0))
 
 
-gammainc_curve = own("gammainc_curve", _gamma_curve, (SHAPE, WIDE), last="refuses a third derivative")
+gammainc_curve = own("gammainc_curve", _gamma_curve, (SHAPE, WIDE), refuses=True)
 
 
 def _gammaincinv(y: Value, a: Value, p: Value) -> Any:
@@ -126,11 +128,11 @@ def _beta_curves(which: int) -> Any:
     return partials
 
 
-betainc = pointer("betainc", _betainc, domain=(SHAPE, SHAPE, UNIT), last="refuses a second derivative")
+betainc = pointer("betainc", _betainc, domain=(SHAPE, SHAPE, UNIT), refuses=True)
 betaincc = pointer("betaincc", lambda y, a, b, x: tuple(-p for p in _betainc(y, a, b, x)),
-                   domain=(SHAPE, SHAPE, UNIT), last="refuses a second derivative")
-betainc_slope = own("betainc_slope", _beta_curves(0), (SHAPE, SHAPE, UNIT), last="refuses")
-betainc_slope_b = own("betainc_slope_b", _beta_curves(1), (SHAPE, SHAPE, UNIT), last="refuses")
+                   domain=(SHAPE, SHAPE, UNIT), refuses=True)
+betainc_slope = own("betainc_slope", _beta_curves(0), (SHAPE, SHAPE, UNIT), refuses=True)
+betainc_slope_b = own("betainc_slope_b", _beta_curves(1), (SHAPE, SHAPE, UNIT), refuses=True)
 
 
 def _inverse(sign: float) -> Any:
@@ -140,7 +142,7 @@ def _inverse(sign: float) -> Any:
     return partials
 
 
-betaincinv = pointer("betaincinv", _inverse(1.0), domain=(SHAPE, SHAPE, UNIT), last="refuses a second derivative")
-betainccinv = pointer("betainccinv", _inverse(-1.0), domain=(SHAPE, SHAPE, UNIT), last="refuses a second derivative")
+betaincinv = pointer("betaincinv", _inverse(1.0), domain=(SHAPE, SHAPE, UNIT), refuses=True)
+betainccinv = pointer("betainccinv", _inverse(-1.0), domain=(SHAPE, SHAPE, UNIT), refuses=True)
 
 __all__ = ["beta", "betainc", "betaln", "binom", "digamma_gap", "gamma", "gammainc", "gammaincc", "poch", "rgamma"]

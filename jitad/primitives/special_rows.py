@@ -28,10 +28,11 @@ def refusing(y: Value, name: str, of: str, reason: str = "no practical formula f
 
 def pointer(name: str, partials: Callable[..., Any] | None, domain: Any = None, cost: int = 60,
             **info: Any) -> Primitive:
-    """A row for a ufunc of scipy.special whose scalar code is a call of SciPy's own function."""
+    """A row for a ufunc of scipy.special whose scalar code is a call of SciPy's own function. `refuses`: its second
+    derivative by some argument does not exist here."""
     row = elementwise(name, getattr(ufuncs, name), partials, scalar=code_of(f"special_{name}"), cost=cost,
                       domain=domain)
-    row.info.update(info)
+    row.info.update(info, pointer=True)
     return row
 
 
@@ -68,3 +69,29 @@ def own(name: str, partials: Callable[..., Any], domain: Any, evaluate: Callable
     return Primitive(name, evaluate=value, kind="elementwise", cost=cost, partials=partials,
                      infer=lambda *avals: Aval(avals[0].shape, floats(*(a.dtype for a in avals))[-1]),
                      scalar=code_of(f"special_{name}"), samples=samples, info={"resolve": floats, **info})
+
+
+def several(name: str, partials: Callable[[int], Callable[..., Any]], domain: Any, count: int) -> list[Primitive]:
+    """Rows for a function of SciPy with several results, one for each, to which `partials` gives the rules."""
+    ufunc = getattr(ufuncs, name)
+    rows = [own(f"{name}_{i}", partials(i), domain, evaluate=lambda *xs, i=i: ufunc(*xs)[i], cost=80)
+            for i in range(count)]
+    SEVERAL[ufunc] = rows
+    return rows
+
+
+SEVERAL: dict[np.ufunc, list[Primitive]] = {}
+"""The rows of the results of functions that have several."""
+
+
+def near_zero(x: Value, bound: float, coefficients: Any, otherwise: Callable[[Value], Value]) -> Value:
+    """A power series in x where ``abs(x) <= bound``, else ``otherwise(x)``, which need not be finite at 0."""
+    from jitad.primitives.core import select
+    from jitad.primitives.elementwise import absolute, le
+
+    small = le(absolute(x), bound)
+    inner = select(small, x, 0.0)
+    series = inner * coefficients[-1] + coefficients[-2]
+    for c in reversed(coefficients[:-2]):
+        series = series * inner + c
+    return select(small, series, otherwise(select(small, 1.0, x)))

@@ -219,7 +219,11 @@ def _edges(a: Any, bins: Any, limits: Any) -> Any:
     first, last = _outer_edges(a, limits)
     dtype = np.result_type(*(_number_key(v) for v in (first, last)), a.dtype)
     dtype = dtype if dtype.kind == "f" else np.result_type(dtype, float)
-    return np.linspace(first, last, int(bins) + 1, endpoint=True, dtype=dtype)
+    if builder_in(first, last) is None:
+        return np.linspace(first, last, int(bins) + 1, endpoint=True, dtype=dtype)
+    first, last = (cast(as_value(builder_in(first, last), v), dtype) for v in (first, last))
+    inner = np.arange(int(bins)).astype(dtype) * ((last - first) / int(bins)) + first
+    return np.concatenate([inner, last[None]])
 
 
 def _number_key(x: Any) -> Any:
@@ -250,7 +254,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
     traced = builder_in(sample, edges)
     x, borders = (as_value(builder, v) for v in (sample, edges)) if traced else (sample, edges)
     place = searchsorted(borders, x, "right") - 1 if traced else np.searchsorted(borders, x, "right") - 1
-    inside = (x >= borders[0]) & (x <= borders[-1])
+    inside = (x >= borders[0]) & ~(x > borders[-1]) & (x == x)
     place = np.minimum(np.maximum(place, 0), last)
     added = as_value(builder, np.int64(1) if weights is None else weights)
     added = broadcast_to(added, x.shape) if weights is None else ravel(added)

@@ -168,11 +168,21 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
     if bins.ndim != 1:
         raise ValueError("object of too small depth for desired array" if bins.ndim == 0 else
                          "object too deep for desired array")
-    if (bins[1:] >= bins[:-1]).all():                               # if the bins are traced, a recorded branch
+    if _ascending(bins):
         return searchsorted(bins, x, side)
-    if not (bins[1:] <= bins[:-1]).all():
-        raise ValueError("bins must be monotonically increasing or decreasing")
     return bins.shape[0] - searchsorted(bins[::-1], x, side)
+
+
+def _ascending(bins: Any) -> bool:
+    """Whether bins ascend, or descend; of traced ones a recorded branch. The last ones may be NaN."""
+    late, early = bins[1:], bins[:-1]
+    if (late == early).all():
+        return True
+    if (late > early).any():
+        if ((late < early) | ((early != early) & (late == late))).any():
+            raise ValueError("bins must be monotonically increasing or decreasing")
+        return True
+    return False
 
 
 

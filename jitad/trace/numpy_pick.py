@@ -15,7 +15,7 @@ from jitad.trace.indexing import boxed, getitem
 from jitad.trace.numpy_elementwise import choose, result_dtype_key
 from jitad.trace.numpy_order import line, searchsorted, sorting_order
 from jitad.trace.numpy_shape import ravel
-from jitad.trace.positions import truth
+from jitad.trace.positions import bound_of, truth
 from jitad.trace.ufuncs import apply_ufunc
 
 # --- interpolation -----------------------------------------------------------------------------------------
@@ -40,7 +40,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     y = _between(x, xp, fp) if xp.size > 1 else broadcast_to(fp[0], x.shape)
     y = choose(x < xp[0], left, y)
     y = choose(x > xp[-1], right, y)
-    return choose(np.isnan(x), x, y)
+    return choose(np.isnan(x), x, y) if xp.size > 1 else y
 
 
 def _between(x: Any, xp: Any, fp: Any) -> Any:
@@ -63,12 +63,12 @@ def choose_(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     builder = builder_in(a, choices)
     parts = list(choices) if isinstance(choices, (list, tuple)) else [choices[i] for i in range(len(choices))]
     np.choose(0, [0], mode=mode)  # type: ignore[call-overload]      # NumPy's own error for the mode
-    a = as_value(builder, a)
+    a, n = as_value(builder, a) if builder_in(a) is not None else np.asarray(a), len(parts)
     if a.dtype.kind == "f" or not parts:
         np.choose(np.zeros(1, a.dtype), [0] if parts else [])       # raises NumPy's own error
-    a, n = cast(a, np.int64), len(parts)
     if mode == "raise" and ((a < 0) | (a >= n)).any():              # a recorded branch if `a` is traced
         raise ValueError("invalid entry in choice array")
+    a = cast(as_value(builder, a), np.int64)
     a = apply_ufunc(np.remainder, a, n) if mode == "wrap" else np.minimum(np.maximum(a, 0), n - 1)
     dtype = np.result_type(*map(result_dtype_key, parts))
     result = cast(as_value(builder, parts[-1]), dtype)
@@ -166,7 +166,7 @@ def _kept(obj: Any, n: int, axis: int) -> Any:
         if obj.shape != (n,):
             np.delete(np.zeros(n), np.zeros(obj.shape, bool))       # NumPy's own error
         return ~obj
-    if ((obj < -n) | (obj >= n)).any():                             # a recorded branch
+    if bound_of(obj) > n and ((obj < -n) | (obj >= n)).any():       # a recorded branch
         raise IndexError(f"index is out of bounds for axis {axis} with size {n}")
     if obj.size == 1:
         gone = obj.reshape(())

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _FLOAT64 = np.dtype(np.float64)
 _SHORT_POWERS = {2.0: np.square, 0.5: np.sqrt, 1.0: np.positive, -1.0: np.reciprocal}
+_SEEN_THROUGH = frozenset(("view", "concatenate", "const"))     # whose elements are made from their own operands
 _SCALARS = (int, float, complex, np.generic)
 
 
@@ -45,16 +46,16 @@ def _numbers_alone(ufunc: np.ufunc, x: Tracer, other: Any, swap: bool) -> Any:
     questions that arrays and other dtypes raise. None if it is something else."""
     if not _is_float64_number(x):
         return None
-    builder, row = x.builder, ufuncs.row_of(ufunc)
+    builder, row = x.recorder, ufuncs.row_of(ufunc)
     if type(other) is float:
-        number = builder.const(other).number
+        number = builder.number(other)
     elif type(other) is type(x) and other.builder is builder and _is_float64_number(other):
         number = other._fixed
     else:
         return None
     if row is None:
         return None
-    return builder.value(builder.apply(row, (number, x._fixed) if swap else (x._fixed, number), {}))
+    return builder.on_numbers(row, (number, x._fixed) if swap else (x._fixed, number), 4)
 
 
 def on_a_number(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
@@ -63,7 +64,16 @@ def on_a_number(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
     row = ufuncs.row_of(ufunc)
     if row is None or ufunc in ufuncs.COMPOSED or not _is_float64_number(x):
         return None
-    return x.builder.value(x.builder.apply(row, (x._fixed,), {}))
+    return x.recorder.on_numbers(row, (x._fixed,))
+
+
+def element_of(x: Tracer, i: int) -> Any:
+    """``x[i]`` of a vector, by the same short way; None if it is something else."""
+    node = x.builder.nodes[x._fixed]
+    shape = node.aval.shape
+    if len(shape) != 1 or node.prim.kind in _SEEN_THROUGH or not -shape[0] <= i < shape[0]:
+        return None
+    return x.recorder.element(x._fixed, i if i >= 0 else i + shape[0])
 
 
 def binary(ufunc: np.ufunc, swap: bool = False, logic: bool = False) -> Callable[[Any, Any], Any]:
@@ -95,7 +105,7 @@ def power(swap: bool = False) -> Callable[[Any, Any], Any]:
         if short is None:
             return general(self, other)
         if _is_float64_number(self):
-            return self.builder.value(self.builder.apply(ufuncs.row_of(short), (self._fixed,), {}))  # type: ignore[arg-type]
+            return self.recorder.on_numbers(ufuncs.row_of(short), (self._fixed,))
         result = ufuncs.apply_ufunc(short, self)
         return self._as_weak(result) if self.weak else result
     return operator

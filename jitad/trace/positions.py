@@ -46,9 +46,18 @@ def unflattened(flat: Value, shape: tuple[int, ...]) -> tuple[Value, ...]:
     return tuple(result)
 
 
+def bound_of(places: Value) -> float:
+    """A bound of integers that are never negative, by the row that computed them; infinity where none is known."""
+    node, nodes = places.node, places.builder.nodes
+    while node.prim.kind in ("view", "gather", "reshape"):
+        node = nodes[node.inputs[0]]
+    below = node.prim.info.get("below")
+    return below(*(nodes[i].aval for i in node.inputs), **node.params) if below else math.inf
+
+
 def nonzero_of(mask: Value) -> tuple[Value, ...]:
     """As ``mask.nonzero()``."""
     return unflattened(flat_positions(mask), mask.shape)
 
 
-__all__ = ["flat_positions", "nonzero_of", "truth", "unflattened"]
+__all__ = ["bound_of", "flat_positions", "nonzero_of", "truth", "unflattened"]

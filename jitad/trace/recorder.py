@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import enum
 import gc
+import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,18 +24,20 @@ import numpy as np
 from jitad.cache.guards import Unguardable, freeze
 from jitad.errors import ArgumentTypeError, ConcretizationError, JitadError, LeakedTracerError, OutputError
 from jitad.evaluate import evaluate_node
-from jitad.primitives.core import TABLE
-from jitad.tape import Aval, Builder, Tape, Value, Where
+from jitad.primitives.core import TABLE, Primitive
+from jitad.tape import Aval, Builder, Node, Tape, Value, Where
 from jitad.trace.captures import Captures
 from jitad.trace.dispatch import plain
 from jitad.trace.leaves import aval_of, is_dynamic, refusal
 from jitad.trace.policy import is_user_class
 from jitad.trace.pytree import TreeDef, classes_in, flatten, unflatten
 from jitad.trace.tracer import Tracer
-from jitad.trace.where import user_line
+from jitad.trace.where import line_of, user_line
 
 __all__ = ["Recorder", "Recording", "as_output", "current", "record", "user_line"]
 
+
+NO_PARAMS: dict[str, Any] = {}
 
 # --- the recorder ---------------------------------------------------------------------------
 
@@ -52,6 +55,18 @@ def current() -> Recorder | None:
     return recorders[-1] if recorders else None
 
 
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Without the garbage collector: a tape has no cycles, and may have a million nodes to look through."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
 class Recorder(Builder):
     """The builder of one recording: its nodes are wrapped as tracers and know the user's line, and any of
     them has a concrete value, computed on demand from the actual arguments."""
@@ -63,9 +78,59 @@ class Recorder(Builder):
         self.captures: Any = None
         self.refusals: list[JitadError] = []             # raised so far; see `trace.dispatch`
         self._concrete: dict[int, Any] = {}
+        self._places: dict[tuple[int, int], tuple[Where | None, CodeType]] = {}
+        self._results: dict[Primitive, Aval] = {}        # of rows of numbers
+        self._numbers: dict[float, int] = {}
+        self.examples: dict[int, int] = {}               # placeholders for one example -> all of them
 
-    def where(self) -> Where | None:
-        return self.line or user_line(2)
+    def where(self, depth: int = 1) -> Where | None:
+        """The user's line: the innermost one from `depth` frames above this method outwards."""
+        if self.line is not None:
+            return self.line
+        places, frame = self._places, sys._getframe(depth)
+        while frame is not None:
+            key = (id(frame.f_code), frame.f_lasti)
+            known = places.get(key)
+            if known is None:                            # with the code, which must live as long as its id is used
+                known = places[key] = (line_of(frame), frame.f_code)
+            if known[0] is not None:
+                return known[0]
+            frame = frame.f_back                         # type: ignore[assignment]
+        return None
+
+    def on_numbers(self, prim: Primitive, inputs: tuple[int, ...], depth: int = 3) -> Value:
+        """As `apply` and `value` for a row without params and float64 numbers, the short way."""
+        key = (prim, inputs, ())
+        number = self._memo.get(key)
+        if number is None:
+            self._check_active()
+            nodes = self.nodes
+            aval = self._results.get(prim)
+            if aval is None:
+                aval = self._results[prim] = prim.infer(*(nodes[i].aval for i in inputs))
+            number = self._memo[key] = len(nodes)
+            nodes.append(Node(prim, inputs, NO_PARAMS, aval, self.where(depth)))
+        return self._wrap(self, number)
+
+    def element(self, array: int, i: int) -> Value:
+        """Element `i` of a vector, a node that is no view, the short way."""
+        index = ((i, ()),)
+        key = (TABLE["view"], (array,), (("index", index), ("shape", ())))
+        number = self._memo.get(key)
+        if number is None:
+            self._check_active()
+            number = self._memo[key] = len(self.nodes)
+            aval = Aval((), self.nodes[array].aval.dtype)
+            self.nodes.append(Node(key[0], (array,), {"shape": (), "index": index}, aval, self.where(3)))
+        return self._wrap(self, number)
+
+    def number(self, x: float) -> int:
+        """The node of a constant."""
+        known = self._numbers.get(x) if x else None      # zero has two signs
+        if known is None:
+            known = self.const(x).number
+            self._numbers[x] = known
+        return known
 
     def traced_input(self, value: Any, name: str) -> Value:
         """A new input of the tape whose value, for this recording, is `value`."""
@@ -83,6 +148,13 @@ class Recorder(Builder):
             n = pending[-1]
             if n in known:
                 pending.pop()
+                continue
+            if n in self.examples and nodes[self.examples[n]].aval.shape[0]:
+                if self.examples[n] in known:
+                    known[n] = known[self.examples[n]][0]
+                    pending.pop()
+                else:
+                    pending.append(self.examples[n])
                 continue
             if nodes[n].prim.kind == "input":
                 raise ConcretizationError(
@@ -221,8 +293,6 @@ def record(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = 
     new_args = [traced.take(value, name) for value, name in zip(args, names, strict=True)]
     new_kwargs = {name: traced.take(value, name) for name, value in (kwargs or {}).items()}
     _stack.recorders.append(recorder)
-    collecting = gc.isenabled()
-    gc.disable()                                         # a tape has no cycles, and may have a million nodes
     try:
         captures = recorder.captures = Captures(recorder, target)
         for cls in sorted(traced.classes, key=lambda c: c.__qualname__):
@@ -247,8 +317,6 @@ def record(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = 
                                  "a[i] = x, take a copy of it first: a = np.array(a)")
         raise error.__cause__ from None
     finally:
-        if collecting:
-            gc.enable()
         _stack.recorders.pop()
         builder = recorder.close()
     values = lambda items: tuple(Value(builder, v.number) for v in items)

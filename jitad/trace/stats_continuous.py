@@ -73,7 +73,8 @@ def _exponnorm_part(x: Any, k: Any) -> Any:
 
 
 continuous("exponnorm", "K", _exponnorm,
-           cdf=lambda x, k: np.exp(_exponnorm_logcdf(x, k)), sf=lambda x, k: sp.ndtr(-x) + np.exp(_exponnorm_part(x, k)),
+           cdf=lambda x, k: np.exp(_exponnorm_logcdf(x, k)),
+           sf=lambda x, k: sp.ndtr(-x) + np.exp(_exponnorm_part(x, k)),
            logcdf=lambda x, k: _exponnorm_logcdf(x, k),
            logsf=lambda x, k: np.logaddexp(sp.log_ndtr(-x), _exponnorm_part(x, k)),
            mean=lambda k: k, var=lambda k: 1.0 + k * k)
@@ -96,12 +97,12 @@ def _skew(a: Any) -> Any:
 
 
 def _skew_tail(x: Any, a: Any) -> tuple[Any, Any]:
-    """Where ``ndtr(x) - 2 owens_t(x, a)`` cancels for ``abs(a)``, and the logarithm of that difference there: the rest
-    of Owen's integral from a to infinity, ``exp(-x**2 (1 + u**2) / 2) / (1 + u**2) / pi``, by Gauss-Legendre nodes
-    that lie densest at its beginning (Owen, Tables for computing bivariate normal probabilities, 1956)."""
-    a = np.absolute(a)
-    deep = (x < 0) & ((x < -1.0) | (a * x < -1.0))
-    size, a = where(deep, -np.clip(x, -1e150, 0.0), 2.0), where(deep, a, 1.0)
+    """Where ``ndtr(x) - 2 owens_t(x, a)`` cancels for -abs(x) and abs(a), and the logarithm of that difference there:
+    the rest of Owen's integral from a to infinity, ``exp(-x**2 (1 + u**2) / 2) / (1 + u**2) / pi``, by Gauss-Legendre
+    nodes that lie densest at its beginning (Owen, Tables for computing bivariate normal probabilities, 1956)."""
+    size, a = np.absolute(x), where(a > 0, a, -a)
+    deep = (size > 1.0) | (a * size > 1.0)
+    size, a = where(deep, np.minimum(size, 1e150), 2.0), where(deep, a, 1.0)
     nodes, weights = np.polynomial.legendre.leggauss(64)
     nodes, weights = 0.5 * (nodes + 1.0), 0.5 * weights
     width = 40.0 / (size * (a * size + 1.0))
@@ -114,16 +115,18 @@ def _skew_tail(x: Any, a: Any) -> tuple[Any, Any]:
 
 def _skew_cdf(x: Any, a: Any) -> Any:
     deep, tail = _skew_tail(x, a)
-    return where(deep & (a > 0), np.exp(tail), sp.ndtr(x) - 2.0 * sp.owens_t(x, a))
+    return where(deep & (x < 0) & (a > 0), np.exp(tail), sp.ndtr(x) - 2.0 * sp.owens_t(x, a))
 
 
 def _skew_logcdf(x: Any, a: Any) -> Any:
     deep, tail = _skew_tail(x, a)
-    p = sp.ndtr(x) - 2.0 * sp.owens_t(x, a)
-    rest = sp.ndtr(-x) + 2.0 * sp.owens_t(x, a)
-    direct = where(p < 0.5, np.log(p), np.log1p(-rest))
+    part = 2.0 * sp.owens_t(x, a)
+    p = sp.ndtr(x) - part
+    rest = where(deep & (x > 0) & (a < 0), np.exp(tail), sp.ndtr(-x) + part)
     both = LOG2 + sp.log_ndtr(x)                                    # of the tails for a and for -a
-    return where(deep & (x > -1e150), where(a > 0, tail, both + np.log1p(-np.exp(tail - both))), direct)
+    other = both + np.log1p(-np.exp(np.minimum(tail - both, -0.1)))  # at most half of both, but for rounding
+    direct = where(p < 0.5, np.log(p), np.log1p(-rest))
+    return where(deep & (x < 0) & (both > -np.inf), where(a > 0, tail, other), direct)
 
 
 # --- exponentials ----------------------------------------------------------------------------------
@@ -147,12 +150,14 @@ continuous("logistic", "", lambda x: sp.log_expit(x) + sp.log_expit(-x), symmetr
            logcdf=sp.log_expit, ppf=sp.logit, mean=lambda: 0.0, var=lambda: PI * PI / 3.0, entropy=lambda: 2.0)
 
 
-continuous("gumbel_r", "", lambda x: -x - np.exp(-x), cdf=lambda x: np.exp(-np.exp(-x)), sf=lambda x: -np.expm1(-np.exp(-x)),
+continuous("gumbel_r", "", lambda x: -x - np.exp(-x), cdf=lambda x: np.exp(-np.exp(-x)),
+           sf=lambda x: -np.expm1(-np.exp(-x)),
            logcdf=lambda x: -np.exp(-x), logsf=lambda x: _gumbel_log_tail(x),
            ppf=lambda q: -np.log(-np.log(q)), isf=lambda q: -np.log(-np.log1p(-q)),
            mean=lambda: EULER, var=lambda: PI * PI / 6.0, entropy=lambda: EULER + 1.0)
 
-continuous("gumbel_l", "", lambda x: x - np.exp(x), cdf=lambda x: -np.expm1(-np.exp(x)), sf=lambda x: np.exp(-np.exp(x)),
+continuous("gumbel_l", "", lambda x: x - np.exp(x), cdf=lambda x: -np.expm1(-np.exp(x)),
+           sf=lambda x: np.exp(-np.exp(x)),
            logcdf=lambda x: _gumbel_log_tail(-x), logsf=lambda x: -np.exp(x),
            ppf=lambda q: np.log(-np.log1p(-q)), isf=lambda q: np.log(-np.log(q)),
            mean=lambda: -EULER, var=lambda: PI * PI / 6.0, entropy=lambda: EULER + 1.0)

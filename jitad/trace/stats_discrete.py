@@ -29,7 +29,8 @@ def _up_to(n: Any, *others: Any) -> tuple[Any, Any]:
 
 
 discrete("bernoulli", "p", lambda k, p: where(k == 1.0, np.log(p), np.log1p(-p)) + 0.0 * k, (0.0, 1.0),
-         valid=is_probability, off=lambda k: np.absolute(k * (1.0 - k)) > 0, cdf=lambda k, p: 1.0 - p + 0.0 * k, sf=lambda k, p: p + 0.0 * k,
+         valid=is_probability, off=lambda k: np.absolute(k * (1.0 - k)) > 0,
+         cdf=lambda k, p: 1.0 - p + 0.0 * k, sf=lambda k, p: p + 0.0 * k,
          logcdf=lambda k, p: np.log1p(-p) + 0.0 * k, logsf=lambda k, p: np.log(p) + 0.0 * k,
          mean=lambda p: p, var=lambda p: p * (1.0 - p), entropy=lambda p: sp.entr(p) + sp.entr(1.0 - p))
 
@@ -38,8 +39,8 @@ discrete("binom", "n p", lambda k, n, p: log_choose(n, k) + sp.xlogy(k, p) + sp.
          cdf=lambda k, n, p: sp.betaincc(k + 1.0, n - k, p), sf=lambda k, n, p: sp.betainc(k + 1.0, n - k, p),
          mean=lambda n, p: n * p, var=lambda n, p: n * p * (1.0 - p))
 
-discrete("betabinom", "n a b", lambda k, n, a, b: log_choose(n, k) + sp.betaln(k + a, n - k + b) - sp.betaln(a, b), _up_to,
-         valid=lambda n, a, b: is_count(n) & (a > 0) & (b > 0), mean=lambda n, a, b: n * (a / (a + b)),
+discrete("betabinom", "n a b",
+         lambda k, n, a, b: log_choose(n, k) + sp.betaln(k + a, n - k + b) - sp.betaln(a, b), _up_to, valid=lambda n, a, b: is_count(n) & (a > 0) & (b > 0), mean=lambda n, a, b: n * (a / (a + b)),
          var=lambda n, a, b: n * (a / (a + b)) * (b / (a + b)) * ((a + b + n) / (a + b + 1.0)))
 
 discrete("nbinom", "n p", lambda k, n, p: _nbinom(k, n, p), valid=lambda n, p: (n > 0) & (p > 0) & (p <= 1),

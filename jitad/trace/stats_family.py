@@ -69,7 +69,7 @@ class Family:
     def rules(self) -> dict[str, Rule]:
         """The rule of each method that the row has, or that follows from what it has."""
         made = {**_DENSITIES[self.discrete], **{n: _POINTS[n] for n in _POINTS if _form(self, n) is not None},
-                **{n: _MOMENTS[n] for n in _MOMENTS if {"std": "var"}.get(n, n) in self.forms}}
+                **{n: _MOMENTS[n] for n in _MOMENTS if _FROM.get(n, n) in self.forms}}
         return {name: Rule(self._signature(name), _bind(impl, self, name)) for name, impl in made.items()}
 
     def _signature(self, name: str) -> inspect.Signature:
@@ -297,9 +297,10 @@ _POINTS: dict[str, Formula] = {**dict.fromkeys(("cdf", "sf", "logcdf", "logsf"),
 
 def _moment(family: Family, name: str, *params: Any) -> Any:
     loc, std = _standard(family, params[len(family.shapes)], params)
-    form = family.forms[{"std": "var"}.get(name, name)](*std.shapes)
+    half = (0.5,) if name == "median" else ()
+    form = family.forms[_FROM.get(name, name)](*half, *std.shapes)
     one = std.constant(1.0, () if _is(loc, 0.0) else (loc == loc,))
-    if name == "mean":
+    if name in ("mean", "median"):
         return std.back(form * one)
     if name == "entropy":
         form = form if _is(std.scale, 1.0) else form + np.log(std.scale)
@@ -309,7 +310,8 @@ def _moment(family: Family, name: str, *params: Any) -> Any:
     return form * one * std.scale * std.scale
 
 
-_MOMENTS: dict[str, Formula] = dict.fromkeys(("mean", "var", "std", "entropy"), _moment)
+_MOMENTS: dict[str, Formula] = dict.fromkeys(("mean", "median", "var", "std", "entropy"), _moment)
+_FROM = {"std": "var", "median": "ppf"}
 LOG_2PI = float(np.log(2.0 * np.pi))
 LOG_SQRT_2PI = LOG_2PI / 2.0
 EULER = float(np.euler_gamma)

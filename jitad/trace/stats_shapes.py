@@ -176,9 +176,14 @@ def _log_mass(a: Any, b: Any) -> Any:
     return where(tail, where(upper == -np.inf, -np.inf, upper + log1mexp(upper - lower)), np.log(0.5 * middle))
 
 
+def _log_share(part: Any, rest: Any, whole: Any) -> Any:
+    share = part - whole
+    return where(share < -LOG2, share, np.log1p(-np.exp(rest - whole)))
+
+
 continuous("truncnorm", "a b", lambda x, a, b: log_normal_density(x) - _log_mass(a, b), lambda a, b: (a, b),
            valid=lambda a, b: a < b,
-           logcdf=lambda x, a, b: _log_mass(a, x) - _log_mass(a, b),
-           logsf=lambda x, a, b: _log_mass(x, b) - _log_mass(a, b),
+           logcdf=lambda x, a, b: _log_share(_log_mass(a, x), _log_mass(x, b), _log_mass(a, b)),
+           logsf=lambda x, a, b: _log_share(_log_mass(x, b), _log_mass(a, x), _log_mass(a, b)),
            mean=lambda a, b: (np.exp(log_normal_density(a) - _log_mass(a, b))
                               - np.exp(log_normal_density(b) - _log_mass(a, b))))

@@ -16,6 +16,7 @@ from jitad.trace.operators import (
     binary,
     compare,
     concrete,
+    element_of,
     in_place,
     method,
     on_a_number,
@@ -203,6 +204,10 @@ class Tracer(Value):
         return (self[i] for i in range(self.shape[0]))
 
     def __getitem__(self, index: Any) -> Any:
+        if type(index) is int and self.storage is None:
+            short = element_of(self, index)
+            if short is not None:
+                return short
         from jitad.trace.indexing import getitem
 
         with noted_line(self.builder):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from jitad.primitives.core import TABLE, Primitive, builder_of, cast
-from jitad.primitives.scipy_ufuncs import ufuncs
+from jitad.primitives.special_rows import SEVERAL
 from jitad.tape import Value
 from jitad.trace.dispatch import ADVICE, builder_in, call, checked, lift_all, name_of, not_mutable, plain, refused
 
@@ -191,10 +191,13 @@ def _conjugate(x: Any) -> Any:
     return np.positive(x) if x.dtype.kind != "b" else x
 
 
-@composed(ufuncs.entr)
-def _entr(x: Any) -> Any:
-    x = as_float(x)
-    return call(np.where, x < 0, -np.inf, -ufuncs.xlogy(x, x))
+def _several(rows: list[Primitive]) -> Callable[..., tuple[Any, ...]]:
+    """The rule of a function with several results."""
+    return lambda *operands: tuple(row(*operands) for row in rows)
+
+
+for _function, _rows in SEVERAL.items():
+    COMPOSED[_function] = _several(_rows)
 
 
 @composed(np.matmul)

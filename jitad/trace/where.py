@@ -5,6 +5,7 @@ import sys
 import sysconfig
 from functools import lru_cache
 from pathlib import Path
+from types import FrameType
 
 from jitad.tape import Where
 
@@ -42,12 +43,18 @@ def is_library_file(filename: str) -> bool:
     return (path.startswith(_STANDARD) and not path.startswith(_PACKAGES)) or path.startswith(_folders())
 
 
+def line_of(frame: FrameType) -> Where | None:
+    """Where a frame is in the user's code; None elsewhere."""
+    code = frame.f_code
+    return None if is_library_file(code.co_filename) else Where(code.co_filename, frame.f_lineno, code.co_name)
+
+
 def user_line(depth: int = 1) -> Where | None:
     """The innermost line of user code, from `depth` frames above this one outwards."""
     frame = sys._getframe(depth)
     while frame is not None:
-        code = frame.f_code
-        if not is_library_file(code.co_filename):
-            return Where(code.co_filename, frame.f_lineno, code.co_name)
+        line = line_of(frame)
+        if line is not None:
+            return line
         frame = frame.f_back  # type: ignore[assignment]
     return None

@@ -1,7 +1,7 @@
 """Tapes for a whole batch: every example at once, along a new first dimension.
 
 `batched` is the transformation, node by node: what does not depend on the batch stays as it is, everything else gets
-the dimension by the rule of its row or kind (`jitad.batch_rules`, `jitad.batch_scan`). It serves `jitad.batch`, the
+the dimension by the rule of its row or kind (`jitad.batching_rules`, `jitad.batching_scan`). It serves `jitad.batch`, the
 columns of Jacobians, and loops whose steps do not depend on each other, for which the batch is the positions.
 """
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jitad.batch_rules import Batched, batch_node, full
-from jitad.batch_scan import batch_scan
+from jitad.batching_rules import Batched, batch_node, full
+from jitad.batching_scan import batch_scan
 from jitad.primitives.reduce import contract, reduce_sum
 from jitad.tape import Builder, Node, Value
 
@@ -83,6 +83,8 @@ class Batch:
     def _apply(self, number: int) -> Batched:
         node = self.nodes[number]
         operands = [self.done[i] for i in node.inputs]
+        if self.nodes is self.builder.nodes and not any(flag for _, flag in operands):
+            return self.builder.value(number), False
         if node.prim.kind == "const":
             return self.builder.const(node.params["value"].value, node.aval.weak), False
         self.builder.line = node.where

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from jitad.batch_rules import Batched, from_front, full, in_turn, to_front
+from jitad.batching_rules import Batched, from_front, full, in_turn, to_front
 from jitad.primitives.core import TABLE, select
 from jitad.primitives.reduce import reduce_any
 from jitad.primitives.scan import Form, bundle_of, picked
@@ -17,7 +17,7 @@ TOTAL = frozenset("elementwise view spread reduce contract triangle cumulative c
 
 
 def batch_scan(node: Node, operands: Sequence[Batched], length: int, run: Run) -> list[Batched]:
-    """The outputs of a scan for every example; `run` computes nodes of a batch (`jitad.batch.batched`)."""
+    """The outputs of a scan for every example; `run` computes nodes of a batch (`jitad.batching.batched`)."""
     form = Form.of(node)
     flags = [batched for _, batched in operands]
     while True:                                     # a carry that meets the batch in the body has its dimension too

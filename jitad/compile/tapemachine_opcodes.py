@@ -1,0 +1,167 @@
+"""Op-codes of the tape machine: what each does forward and in reverse, from its row of the table.
+
+Nothing is written twice: the forward code is the scalar code of the row, the reverse code is what `pullback` makes of
+one node, with the value that the forward sweep has left behind in the place of its result.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jitad.compile.loops import tag
+from jitad.compile.pull import Pull
+from jitad.compile.scalar import Expr, const, var
+from jitad.differentiate import pullback
+from jitad.optimise import optimise
+from jitad.primitives.core import Primitive, select
+from jitad.tape import Aval, Builder, Tape, Value
+
+
+class Contribution(NamedTuple):
+    """What one operand's cotangent gets: `value` where `mask` holds (None: everywhere), structurally zero elsewhere."""
+
+    value: Expr
+    mask: Expr | None
+
+
+@dataclass(frozen=True)
+class OpCode:
+    """`prim` of numbers of `dtypes` (names); `active` are the operands that have cotangents."""
+
+    prim: Primitive
+    params: tuple[tuple[str, Any], ...]
+    dtypes: tuple[str, ...]
+    active: tuple[bool, ...]
+
+    @property
+    def arity(self) -> int:
+        return len(self.dtypes)
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        return dict(self.params)
+
+    @cached_property
+    def dtype(self) -> np.dtype[Any]:
+        """That of the result."""
+        return self.prim.infer(*self._avals, **self.given).dtype
+
+    @cached_property
+    def _avals(self) -> list[Aval]:
+        return [Aval((), np.dtype(name)) for name in self.dtypes]
+
+    @property
+    def carries(self) -> bool:
+        """Whether the result has a cotangent that goes somewhere."""
+        return any(self.active) and self.dtype.kind == "f"
+
+    def __str__(self) -> str:
+        params = "".join(f" {k}={v}" for k, v in self.params)
+        marks = ", ".join(f"{'d' if a else ''}{tag(np.dtype(d))}" for d, a in zip(self.dtypes, self.active, strict=True))
+        return f"{self.prim.name}{params} ({marks}) -> {tag(self.dtype)}"
+
+    @property
+    def columns(self) -> int:
+        """Words of a program for one operation."""
+        return self.arity
+
+    @cached_property
+    def cheap(self) -> bool:
+        """Whether computing it for nothing costs less than to find out that it is not wanted."""
+        if self.arity > 2 or {*self.dtypes, self.dtype.name} != {"float64"} or not all(self.active):
+            return False
+        exprs = [self.forward, *(e for c in self.reverse if c is not None for e in (c.value, c.mask) if e is not None)]
+        return all(_plain(e) for e in exprs)
+
+    def _applied(self) -> tuple[Builder, list[Value], Value]:
+        builder = Builder()
+        xs = [builder.input(aval, f"x{i}") for i, aval in enumerate(self._avals)]
+        return builder, xs, builder.value(builder.apply(self.prim, [x.number for x in xs], self.given))
+
+    @cached_property
+    def forward(self) -> Expr:
+        """The result, of the variables x0, x1, ..."""
+        builder, _, y = self._applied()
+        return _pulled(builder.finish([y]), set()).element(y.number, ())
+
+    @cached_property
+    def reverse(self) -> list[Contribution | None]:
+        """For each operand what its cotangent gets, of x0, x1, ..., the result y and its cotangent ct.
+
+        Raises `UnsupportedOperationError` if the row has no derivative.
+        """
+        if not self.carries:
+            return [None] * self.arity
+        builder, xs, y = self._applied()
+        ct = builder.input(y.aval, "ct")
+        wrt = [x for x, active in zip(xs, self.active, strict=True) if active]
+        tape = optimise(builder.finish([y, *pullback(builder, [y], [ct], wrt)]))
+        known, *found = tape.outputs
+        pull = _pulled(tape, {known} - set(tape.inputs))
+        parts = iter(found)
+        return [_contribution(tape, pull, next(parts)) if active else None for active in self.active]
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Cheap op-codes of float64 numbers in one: all are computed, and a further column says which one is meant. A jump
+    that the processor cannot foresee costs more than that."""
+
+    codes: tuple[OpCode, ...]
+    arity: int = 2
+    columns: int = 3
+    dtypes: tuple[str, ...] = ("float64", "float64")
+    dtype: np.dtype[Any] = np.dtype(np.float64)
+    carries: bool = True
+
+    def __str__(self) -> str:
+        return " | ".join(map(str, self.codes))
+
+
+PLAIN = frozenset("const var add sub mul div neg abs lt le gt ge eq ne and or xor not select copysign".split())
+SMALL = 16                # operations of a plain expression
+
+
+def _plain(e: Expr) -> bool:
+    """Whether it is a few operations that take a few cycles."""
+    seen, stack = set[Expr](), [e]
+    while stack and len(seen) <= SMALL:
+        e = stack.pop()
+        if e.op not in PLAIN:
+            return False
+        seen.add(e)
+        stack += [a for a in e.args if isinstance(a, Expr) and a not in seen]
+    return len(seen) <= SMALL
+
+
+def _pulled(tape: Tape, known: set[int]) -> Pull:
+    """Expressions of the tape's inputs by name, and of y, the node that is `known`."""
+    names = dict(zip(tape.inputs, tape.names, strict=True))
+
+    def read(number: int, at: Any) -> Expr:
+        node = tape.nodes[number]
+        if node.prim.kind == "const":
+            return const(node.params["value"].value.item(), tag(node.aval.dtype))
+        return var(names.get(number, "y"), tag(node.aval.dtype))
+    return Pull(tape, known, read)
+
+
+def _contribution(tape: Tape, pull: Pull, number: int) -> Contribution | None:
+    node = tape.nodes[number]
+    if _is_zero(tape, number):
+        return None
+    if node.prim is select and _is_zero(tape, node.inputs[2]):
+        return Contribution(pull.element(node.inputs[1], ()), pull.element(node.inputs[0], ()))
+    return Contribution(pull.element(number, ()), None)
+
+
+def _is_zero(tape: Tape, number: int) -> bool:
+    node = tape.nodes[number]
+    return node.prim.kind == "const" and not node.params["value"].value.any()
+
+
+__all__ = ["Contribution", "Mixture", "OpCode"]
