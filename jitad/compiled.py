@@ -16,6 +16,7 @@ from jitad.request import Arguments
 from jitad.tape import Tape
 
 if TYPE_CHECKING:
+    from jitad.display_graph import TapeGraph
     from jitad.transformed import Transformed
 
 
@@ -166,6 +167,12 @@ class CompiledTape:
             return transformed(*args, **arguments.kwargs)
         with gate:
             return Callback(entry.tape, [*arguments.inputs, *captured], index, otherwise)
+
+    def graph(self) -> TapeGraph:
+        """The tape as a graph: ``.dot`` for Graphviz, ``.svg``; a notebook draws it."""
+        from jitad.display_graph import TapeGraph
+
+        return TapeGraph(self.tape)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the tape to a file, from which `jitad.load` makes it callable again, also on another machine.

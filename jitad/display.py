@@ -10,7 +10,7 @@ def format_tape(tape: Tape, around: int | None = None) -> str:
     """One node a line: number, type, what it computes, the user's line."""
     near = range(len(tape.nodes)) if around is None else range(max(around - 5, 0), min(around + 6, len(tape.nodes)))
     names = dict(zip(tape.inputs, tape.names, strict=True))
-    shown = [n for n in near if not _inline(tape.nodes[n]) or n in tape.outputs]
+    shown = [n for n in near if not inline(tape.nodes[n]) or n in tape.outputs]
     rows = [(f"%{n}", str(tape.nodes[n].aval), _right(tape, n, names), _where(tape.nodes[n])) for n in shown]
     widths = [max((len(r[c]) for n, r in zip(shown, rows, strict=True) if tape.nodes[n].prim.kind != "scan"), default=0)
               for c in range(3)]
@@ -26,7 +26,8 @@ def format_tape(tape: Tape, around: int | None = None) -> str:
     return "\n".join([*lines, *(guards if around is None else []), f"return {returned}"])
 
 
-def _inline(node: Node) -> bool:
+def inline(node: Node) -> bool:
+    """Whether a node is written within those that read it: a constant of one number."""
     return node.prim.name == "const" and node.aval.size == 1
 
 
@@ -36,7 +37,13 @@ def _where(node: Node) -> str:
 
 def _operand(tape: Tape, number: int, names: dict[int, str]) -> str:
     node = tape.nodes[number]
-    return repr(node.params["value"]) if _inline(node) else names.get(number, f"%{number}")
+    return repr(node.params["value"]) if inline(node) else names.get(number, f"%{number}")
+
+
+def describe(tape: Tape, number: int) -> str:
+    """What a node computes, shortened, on one line."""
+    text = _right(tape, number, dict(zip(tape.inputs, tape.names, strict=True)))
+    return text if len(text) <= 40 else text[:37] + "..."
 
 
 def _right(tape: Tape, number: int, names: dict[int, str]) -> str:

@@ -135,7 +135,7 @@ def test_concrete_values_are_refused(function):
 
 
 UNKNOWN = [
-    (lambda x: np.sum(np.median(x)), "numpy.median"), (lambda x: np.sum(np.sort(x)), "numpy.sort"),
+    (lambda x: np.sum(np.union1d(x, x)), "numpy.union1d"), (lambda x: np.sum(np.sort_complex(x)), "numpy.sort_complex"),
     (lambda x: np.sum(special.jv(1, x)), "jv"), (lambda x: np.sum(np.fft.fft(x)), "fft"),
     (lambda x: np.sum(x * 1j), "complex"), (lambda x: np.sum(x.astype("f2")), "float16"),
 ]

@@ -16,7 +16,7 @@ FILES = sorted([*ROOT.glob("jitad/**/*.py"), *ROOT.glob("cache/**/*.py")])
 ROOMS = ["version", "errors", "cache", "scalar", "tape", "primitives", "evaluate", "differentiate", "optimise", "trace",
          "compile", "axes", "request", "results", "derive", "reroll", "entry", "saved", "onnx", "stored", "warm", "compiled", "nonfinite", "transformed", "debug", "operators", "control", "api", "linear",
          "derivatives", "__init__", "integrations", "demo", "__main__"]
-SAME = {"display": "tape", "batching": "differentiate", "batching_rules": "differentiate",
+SAME = {"display": "tape", "display_graph": "tape", "batching": "differentiate", "batching_rules": "differentiate",
         "batching_scan": "differentiate"}
 UPWARD = {
     ("jitad.tape", "primitives"): "a value's operators apply rows of the table; imported when first used",

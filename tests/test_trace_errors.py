@@ -21,15 +21,15 @@ CONCRETE = [
     ("SciPy", lambda x: special.logsumexp(x)),
 ]
 REFUSED = [
-    ("numpy.median", np.median), ("numpy.where", lambda x: np.where(x > 0)), ("numpy.sort", np.sort),
-    (".sort()", lambda x: x.sort()), (".argmax()", lambda x: x.argmax()),
+    ("numpy.union1d", lambda x: np.union1d(x, x)), ("numpy.sort_complex", np.sort_complex),
+    (".resize()", lambda x: x.resize((1,))), (".byteswap()", lambda x: x.byteswap()),
     ("scipy.special.jv", lambda x: special.jv(1, x)), ("out=", lambda x: np.sum(x, out=np.zeros(()))),
     ("counts", lambda x: np.repeat(x, x.astype(int))),
     ("ord=2", lambda x: np.linalg.norm(x[:, None], 2)), ("numpy.linalg.svd", lambda x: np.linalg.svd(x[:, None])),
     ("complex128", lambda x: x * 1j), ("object", lambda x: x * np.array([None])),
     ("numpy.subtract.reduce", np.subtract.reduce), ("where=", lambda x: np.exp(x, where=x > 0)),
     ("float16", lambda x: x.astype("f2")), ("float128", lambda x: x * np.longdouble(2)),
-    ("numpy.spacing", np.spacing), ("numpy.interp", lambda x: np.interp(x, [0, 1], [0, 1])),
+    ("numpy.spacing", np.spacing), ("numpy.histogram2d", lambda x: np.histogram2d(x, x)),
     ("numpy.fft", np.fft.fft), ("traced integer", lambda x: 2 ** x.astype(int)), ("flat", lambda x: x.flat),
     ("wrap", lambda x: np.pad(x, 1, "wrap")),
 ]
@@ -80,9 +80,7 @@ def test_shape_errors_keep_numpys_message(function):
 def test_no_function_of_numpy_falls_through():
     """Every function that NumPy hands over has a rule or is refused; none runs on."""
     x, = traced(np.ones((2, 2)))
-    names = "sort argsort argmax median quantile cov corrcoef interp convolve cross unique histogram gradient"
-    for name in names.split():
-        assert getattr(np, name) not in FUNCTIONS
-    for function in (np.sort, np.argsort, np.argmax, np.median, np.cov, np.unique, np.array_equal, np.cross):
+    for function in (np.union1d, np.setdiff1d, np.setxor1d, np.intersect1d, np.histogram2d):
+        assert function not in FUNCTIONS
         with pytest.raises(UnsupportedOperationError):
-            function(*(x,) * (2 if function in (np.array_equal, np.cross) else 1))
+            function(x, x)

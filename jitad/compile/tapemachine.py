@@ -16,8 +16,8 @@ import numpy as np
 
 from jitad.compile.arguments import ArgumentType
 from jitad.compile.kernel_errors import SignatureMiss, StatusMiss
-from jitad.compile.tapemachine_flatten import Flat, Unfit
-from jitad.compile.tapemachine_llvm import Interpreter, interpreter
+from jitad.compile.tapemachine_flatten import Flat, Unfit, turns
+from jitad.compile.tapemachine_llvm import LANES, Interpreter, interpreter
 from jitad.compile.tapemachine_opcodes import Mixture, OpCode
 from jitad.tape import Aval, Builder, Guard, Value
 
@@ -95,9 +95,9 @@ class TapeMachine:
         try:
             return self._free.pop()
         except IndexError:
-            values = np.empty(self.size)
+            values = np.zeros(self.size + LANES)
             values[:self.given] = self.first
-            return values, np.full(self.size if self.gradients else 0, -0.0)
+            return values, np.full(self.size + LANES if self.gradients else 0, -0.0)
 
     def _forward(self, values: np.ndarray, inputs: Sequence[Any]) -> None:
         for (place, aval), x in zip(self.inputs, inputs, strict=True):
@@ -110,7 +110,7 @@ class TapeMachine:
         if self.seed is not None:
             cotangents[self.seed] = 1.0
             self.interpreter.reverse(self.runs.ctypes.data, len(self.runs) // 2,
-                                     self.places.ctypes.data + self.places.nbytes, values.ctypes.data,
+                                     self.places[-LANES:].ctypes.data, values.ctypes.data,
                                      cotangents.ctypes.data, self.size)
         found = [_taken(cotangents, places, aval, 0.0) for places, aval in self.gradients]
         cotangents[:self.given] = -0.0
@@ -196,7 +196,7 @@ def _mixed(codes: Sequence[OpCode], counts: np.ndarray) -> tuple[tuple[OpCode | 
     general = [replace(c, active=(True,) * c.arity) for c in codes]
     total: dict[OpCode, int] = {}
     for code, count in zip(general, counts.tolist(), strict=True):
-        if code.cheap:
+        if code.mixes:
             total[code] = total.get(code, 0) + count
     members = sorted(sorted(total, key=lambda c: -total[c])[:MIXED], key=str)
     mixture = (Mixture(tuple(members)),) if len(members) > 1 else ()
@@ -209,19 +209,19 @@ def _mixed(codes: Sequence[OpCode], counts: np.ndarray) -> tuple[tuple[OpCode | 
 
 def _scheduled(flat: Flat, builder: Builder, outputs: Sequence[Value], scalar: Value | None, wrt: Sequence[Value],
                guards: tuple[Guard, ...]) -> TapeMachine:
-    """By level and op-code, with places in that order."""
+    """With places in the order of the operations."""
     plain = np.array(flat.op, np.int32)
     codes, number, which = _mixed(flat.codes, np.bincount(plain[plain >= 0], minlength=len(flat.codes)))
     op = number[plain]
-    level = np.array(flat.level, np.int32)
+    when = np.array(turns(flat, op.tolist(), len(codes)), np.int64)
     done = np.flatnonzero(op >= 0)
-    order = done[np.lexsort((op[done], level[done]))]
+    order = done[np.argsort(when[done], kind="stable")]
     given = np.flatnonzero(op < 0)
     place = np.empty(len(op), np.int32)
     place[given] = np.arange(len(given), dtype=np.int32)
     place[order] = np.arange(len(given), len(op), dtype=np.int32)
     columns = [place[np.array(c, np.int32)[order]] for c in flat.operands]
-    runs, places = _encoded(codes, op[order], level[order], columns, which[plain[order]])
+    runs, places = _encoded(codes, op[order], when[order], columns, which[plain[order]])
     first = np.zeros(len(given))
     for number, value in flat.constants:
         (first if value.dtype.kind == "f" else first.view(np.int64))[place[number]] = value
@@ -240,19 +240,19 @@ def _scheduled(flat: Flat, builder: Builder, outputs: Sequence[Value], scalar: V
         np.array([place[flat.at[g.node]] for g in guards], np.int64), np.array([int(g.expected) for g in guards], np.int64))
 
 
-def _encoded(codes: Sequence[OpCode | Mixture], op: np.ndarray, level: np.ndarray,
+def _encoded(codes: Sequence[OpCode | Mixture], op: np.ndarray, when: np.ndarray,
              operands: Sequence[np.ndarray], which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Runs, and the places that they read: run by run, operand by operand, with what is meant of a mixture behind."""
     if not len(op):
-        return np.zeros(0, np.int32), np.zeros(0, np.int32)
-    begins = np.flatnonzero(np.r_[True, (op[1:] != op[:-1]) | (level[1:] != level[:-1])])
+        return np.zeros(0, np.int32), np.zeros(LANES, np.int32)
+    begins = np.flatnonzero(np.r_[True, when[1:] != when[:-1]])
     counts = np.diff(np.r_[begins, len(op)])
     kinds = op[begins]
     arity = np.array([c.columns for c in codes])[kinds]
     offsets = np.cumsum(arity * counts) - arity * counts
     run = np.repeat(np.arange(len(begins)), counts)
     within = np.arange(len(op)) - begins[run]
-    places = np.empty(int((arity * counts).sum()), np.int32)
+    places = np.zeros(int((arity * counts).sum()) + LANES, np.int32)
     mixture = isinstance(codes[0], Mixture)
     for k, column in enumerate(operands):
         if k == 2 and mixture:

@@ -20,6 +20,7 @@ LIMIT = 1 << 30               # operations, whose places are 32-bit numbers
 MOVES = frozenset("view reshape concatenate update tril triu spread".split())
 INDEXED = {"gather": 1, "put": 2, "scatter": 1}     # and where their integer arrays begin
 BINARY = {"reduce_sum": "add", "reduce_any": "logical_or", "reduce_all": "logical_and"}
+STEPS = 32                    # bits of the number of a step within a turn
 ZERO = 0                      # the place of what nothing was stored into
 
 
@@ -33,7 +34,7 @@ class Unfit(Exception):
 
 class Flat:
     """The operations in the order of the tape. Of number n (a place, for the time being): `op[n]` is its op-code or -1
-    for what is given, `operands[k][n]` the places that it reads, `level[n]` how long the chain is that leads to it.
+    for what is given, `operands[k][n]` the places that it reads.
 
     `sort` has its dtype and whether it has a cotangent, as one number. `at` has for each node its places.
     """
@@ -43,7 +44,6 @@ class Flat:
         self.nodes, self.most = nodes, most
         self.op: list[int] = []
         self.operands: tuple[list[int], list[int], list[int]] = ([], [], [])
-        self.level: list[int] = []
         self.sort: list[int] = []
         self.codes: list[OpCode] = []
         self.constants: list[tuple[int, Any]] = []
@@ -72,7 +72,6 @@ class Flat:
         self.op.append(-1)
         for column in self.operands:
             column.append(0)
-        self.level.append(0)
         self.sort.append(sort)
         return len(self.op) - 1
 
@@ -95,14 +94,9 @@ class Flat:
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = self._coded(prim, places, params or {})
-        level = self.level
         self.op.append(found[0])
-        columns, deepest = self.operands, 0
-        for column, place in zip(columns, (*places, 0, 0), strict=False):
+        for column, place in zip(self.operands, (*places, 0, 0), strict=False):
             column.append(place)
-            if level[place] > deepest:
-                deepest = level[place]
-        level.append(deepest + 1)
         sort.append(found[1])
         return len(sort) - 1
 
@@ -121,7 +115,7 @@ class Flat:
     def _run(self, live: bytearray) -> None:
         """Everything on the tape that is wanted. Long tapes are made of what the loop itself treats."""
         nodes, at, known = self.nodes, self.at, self._known
-        op, level, sort = self.op, self.level, self.sort
+        op, sort = self.op, self.sort
         first, second, third = self.operands
         for number, node in enumerate(nodes):
             if not live[number] or at[number] is not None:
@@ -135,11 +129,9 @@ class Flat:
                 a, b = inputs
                 a, b = at[a], at[b]
                 found = known.get((prim, sort[a], sort[b]))
-                deepest = level[a] if level[a] > level[b] else level[b]
             elif len(inputs) == 1:
                 a, b = at[inputs[0]], 0
                 found = known.get((prim, sort[a]))
-                deepest = level[a]
             else:
                 found = None
             if found is None:
@@ -150,7 +142,6 @@ class Flat:
             first.append(a)
             second.append(b)
             third.append(0)
-            level.append(deepest + 1)
             sort.append(found[1])
 
     def _node(self, node: Node) -> Any:
@@ -238,6 +229,25 @@ class Flat:
             pairs = zip(before.ravel().tolist(), moved[k].ravel().tolist(), strict=True)
             moved[k] = np.reshape([self.emit(TABLE["add"], pair) for pair in pairs], moved[k].shape)
         return np.moveaxis(moved, 0, axis)
+
+
+def turns(flat: Flat, classes: Sequence[int], count: int) -> list[int]:
+    """When each operation runs: the classes take turns, and in its turn a class does all that is ready, then what has
+    become ready by that, and so on. Equal numbers (of one class) run together."""
+    when: list[int] = []
+    for k, a, b, c in zip(classes, *flat.operands, strict=True):
+        if k < 0:
+            when.append(0)
+            continue
+        last = when[a]
+        if when[b] > last:
+            last = when[b]
+        if c and when[c] > last:
+            last = when[c]
+        turn = last >> STEPS
+        ahead = (k - turn) % count
+        when.append(turn + ahead << STEPS if ahead else last + 1)
+    return when
 
 
 def _live(nodes: Sequence[Node], wanted: Iterable[int]) -> bytearray:

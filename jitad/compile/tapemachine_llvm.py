@@ -27,7 +27,8 @@ from jitad.compile.tapemachine_opcodes import Contribution, Mixture, OpCode
 Code = OpCode | Mixture
 INT32 = ir.IntType(32)
 PLACES, MEMORY, WORDS = INT32.as_pointer(), DOUBLE.as_pointer(), INT64.as_pointer()
-LONG = 12                 # operations from which a run goes through vector lanes
+LONG = 6                  # cheap operations from which a run goes through vector lanes
+LANES = 8                 # a multiple of them is computed, so programs and memories end with as many unused ones
 BLOCK = 128               # cotangents that are computed before they are added
 NOTHING = -2**63          # the bits of -0.0
 FORWARD, REVERSE = "jitad_forward", "jitad_reverse"
@@ -120,33 +121,40 @@ def _sweep(module: ir.Module, codes: Sequence[Code], name: str, reverse: bool) -
 
 def _case(b: ir.IRBuilder, code: Code, number: int, places: Any, size: Any, memory: Any, cotangents: Any,
           start: Any) -> None:
-    """One run: short, or long by a function of its own, in which LLVM knows what does not overlap."""
-    short, long, after = (b.function.append_basic_block(n) for n in ("short", "long", "after"))
-    b.cbranch(b.icmp_signed("<", size, INT64(LONG)), short, long)
-    b.position_at_end(long)
+    """One run. Long ones have a function of their own, in which LLVM knows what does not overlap."""
     out = b.gep(memory, [start])
-    if cotangents is None:
-        b.call(_forward_run(b.module, code, number), [places, size, memory, out])
-    else:
-        b.call(_reverse_run(b.module, code, number), [places, size, memory, out, cotangents,
-                                                      b.gep(cotangents, [start])])
+    mine = b.gep(cotangents, [start]) if cotangents is not None else None
+
+    def long() -> None:
+        if cotangents is None:
+            b.call(_forward_run(b.module, code, number), [places, size, memory, out])
+        else:
+            b.call(_reverse_run(b.module, code, number), [places, size, memory, out, cotangents, mine])
+    if not code.cheap:
+        return long()
+    one_by_one, in_lanes, after = (b.function.append_basic_block(n) for n in ("short", "long", "after"))
+    b.cbranch(b.icmp_signed("<", size, INT64(LONG)), one_by_one, in_lanes)
+    b.position_at_end(in_lanes)
+    long()
     b.branch(after)
-    b.position_at_end(short)
-    lane = _Lane(b, code, places, size, memory, out=b.gep(memory, [start]), inline=False)
-    if cotangents is None:
-        _loop(b, INT64(0), size, lane.result)
-    else:
-        mine = b.gep(cotangents, [start])
-        _loop(b, INT64(0), size, lambda i: lane.add_all(i, mine, cotangents, lane.parts(i, mine)))
+    b.position_at_end(one_by_one)
+    lane = _Lane(b, code, places, size, memory, out)
+    _loop(b, INT64(0), size, lane.result if mine is None else (
+        lambda i: lane.add_all(i, mine, cotangents, lane.parts(i, mine))))
     b.branch(after)
     b.position_at_end(after)
+
+
+def _filled(b: ir.IRBuilder, size: Any) -> Any:
+    """The next multiple of the lanes."""
+    return b.and_(b.add(size, INT64(LANES - 1)), INT64(-LANES))
 
 
 def _forward_run(module: ir.Module, code: Code, number: int) -> ir.Function:
     function, b = _function(module, f"jitad_forward_{number}", [PLACES, INT64, MEMORY, MEMORY], True)
     places, size, memory, out = function.args
-    lane = _Lane(b, code, places, size, memory, out, inline=True)
-    _loop(b, INT64(0), size, lane.result, lanes=True)
+    lane = _Lane(b, code, places, size, memory, out)
+    _loop(b, INT64(0), _filled(b, size), lane.result, lanes=True)
     b.ret(INT64(0))
     return function
 
@@ -155,7 +163,7 @@ def _reverse_run(module: ir.Module, code: Code, number: int) -> ir.Function:
     """Blocks of contributions in vector lanes, then added one by one: places may come twice."""
     function, b = _function(module, f"jitad_reverse_{number}", [PLACES, INT64, MEMORY, MEMORY, MEMORY, MEMORY], True)
     places, size, memory, out, cotangents, mine = function.args
-    lane = _Lane(b, code, places, size, memory, out, inline=True)
+    lane = _Lane(b, code, places, size, memory, out)
     taken = [True] * code.arity if isinstance(code, Mixture) else [c is not None for c in code.reverse]
     buffers = [b.bitcast(b.alloca(ir.ArrayType(DOUBLE, BLOCK)), MEMORY) if t else None for t in taken]
 
@@ -171,7 +179,7 @@ def _reverse_run(module: ir.Module, code: Code, number: int) -> ir.Function:
         def add(i: Any) -> None:
             parts = [buffer and b.load(b.gep(buffer, [i])) for buffer in buffers]
             lane.add_all(b.add(start, i), mine, cotangents, parts)
-        _loop(b, INT64(0), length, compute, lanes=True)
+        _loop(b, INT64(0), _filled(b, length), compute, lanes=True)
         _loop(b, INT64(0), length, add)
     _loop(b, INT64(0), size, block, BLOCK)
     b.ret(INT64(0))
@@ -215,7 +223,6 @@ class _Lane:
     size: Any
     memory: Any
     out: Any
-    inline: bool
 
     def result(self, i: Any) -> None:
         """Compute it and store it."""
@@ -277,7 +284,7 @@ class _Lane:
         return b.select(live, value, DOUBLE(-0.0))
 
     def _built(self, expr: Expr, values: dict[str, Any], memo: dict[Expr, Any]) -> Any:
-        return build(self.b, expr, values, memo=memo, inline=self.inline, apart=True)
+        return build(self.b, expr, values, memo=memo, apart=True)
 
     def _operands(self, i: Any) -> dict[str, Any]:
         return {f"x{k}": self._load(self.b.gep(self.memory, [self._place(i, k)]), tag(np.dtype(dtype)))

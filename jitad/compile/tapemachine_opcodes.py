@@ -71,11 +71,14 @@ class OpCode:
 
     @cached_property
     def cheap(self) -> bool:
-        """Whether computing it for nothing costs less than to find out that it is not wanted."""
-        if self.arity > 2 or {*self.dtypes, self.dtype.name} != {"float64"} or not all(self.active):
-            return False
+        """Whether it is a few operations that take a few cycles."""
         exprs = [self.forward, *(e for c in self.reverse if c is not None for e in (c.value, c.mask) if e is not None)]
         return all(_plain(e) for e in exprs)
+
+    @property
+    def mixes(self) -> bool:
+        """Whether computing it for nothing costs less than to find out that it is not wanted."""
+        return self.cheap and self.arity <= 2 and {*self.dtypes, self.dtype.name} == {"float64"}
 
     def _applied(self) -> tuple[Builder, list[Value], Value]:
         builder = Builder()
@@ -117,6 +120,7 @@ class Mixture:
     dtypes: tuple[str, ...] = ("float64", "float64")
     dtype: np.dtype[Any] = np.dtype(np.float64)
     carries: bool = True
+    cheap: bool = True
 
     def __str__(self) -> str:
         return " | ".join(map(str, self.codes))

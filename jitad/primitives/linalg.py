@@ -31,7 +31,7 @@ from jitad.primitives.linalg_core import (
 from jitad.primitives.linalg_forms import positive_diagonal, triangles
 from jitad.primitives.linalg_functions import expm, orthogonal_factor, sqrtm, sylvester
 from jitad.primitives.linalg_qr import lu, lu_order, permuted, pinv, qr, qr_parts
-from jitad.primitives.linalg_spectral import column, eigh, svd, svd_parts
+from jitad.primitives.linalg_spectral import column, columns, eigh, svd, svd_parts
 from jitad.primitives.linalg_triangular import solve_triangular
 from jitad.primitives.reduce import reduce_sum
 from jitad.primitives.view import diagonal
@@ -203,6 +203,6 @@ def one_everywhere(a: Value) -> Value:
 
 
 __all__ = [
-    "cholesky", "cholesky_inverse", "cofactor", "cofactor_tangent", "column", "det", "eigh", "expm", "inv", "lu", "lu_order",
+    "cholesky", "cholesky_inverse", "cofactor", "cofactor_tangent", "column", "columns", "det", "eigh", "expm", "inv", "lu", "lu_order",
     "mT", "matmul", "orthogonal_factor", "permuted", "pinv", "qr", "qr_parts", "slogdet", "slogdet_log", "slogdet_sign",
     "solve", "solve_banded", "solve_triangular", "solveh_banded", "sqrtm", "svd", "svd_parts", "sylvester"]

@@ -6,6 +6,7 @@ from jitad.trace import (
     numpy_elementwise,
     numpy_join,
     numpy_linalg,
+    numpy_linalg_factors,
     numpy_nan,
     numpy_order,
     numpy_pick,
@@ -16,5 +17,6 @@ from jitad.trace import (
 from jitad.trace.dispatch import FUNCTIONS, implements
 
 __all__ = ["FUNCTIONS", "implements", "indexing", "numpy_contract", "numpy_count", "numpy_elementwise", "numpy_join", "numpy_linalg",
+           "numpy_linalg_factors",
            "numpy_nan", "numpy_order", "numpy_pick", "numpy_quantile",
            "numpy_reduce", "numpy_shape"]

@@ -183,8 +183,7 @@ def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
     if ord in (None, "fro", "f"):
         return root(sum_(np.square(x), axes, keepdims=keepdims))
     if ord in (2, -2, "nuc"):
-        raise refused(x, f"numpy.linalg.norm of matrices with ord={ord!r}",
-                      "it needs singular values; use the Frobenius norm")
+        return _spectral_norm(x, ord, axes, keepdims)
     inner = {1: 0, -1: 0, np.inf: 1, -np.inf: 1}.get(ord)
     if inner is None:
         raise ValueError("Invalid norm order for matrices.")
@@ -192,6 +191,13 @@ def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
     extremum = max_ if ord > 0 else min_
     result = extremum(sums, axes[1 - inner], keepdims=True)
     return result if keepdims else drop(result, axes)
+
+
+def _spectral_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    """The largest, the smallest or the sum of the singular values."""
+    s = np.linalg.svdvals(np.moveaxis(x, axes, (-2, -1)))
+    result = sum_(s, -1) if ord == "nuc" else max_(s, -1) if ord == 2 else min_(s, -1)
+    return keep(result, tuple(sorted(axes)), keepdims, x.ndim)
 
 
 @implements(np.linalg.vector_norm)

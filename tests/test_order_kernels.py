@@ -1,0 +1,70 @@
+"""Kernels of sorting, searching and counting: one program for each family, on data that they were not recorded on."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from order_cases import FREE, GUARDED
+from programs import call, compare, run
+from test_order import flat, gradients, numbers, plain, tape_of
+
+import jitad
+from jitad import cache
+from jitad.compile.python_backend import load_python
+from jitad.differentiate import pullback
+from jitad.evaluate import evaluate
+from jitad.primitives.core import TABLE
+from jitad.tape import Aval, Builder
+
+OWN = frozenset({"traced q", "searchsorted sorter", "choose clip", "weights", "weights all"})    # guarded or refused
+INTO_ONE = 20
+
+
+def together(rows, kind):
+    """One tape with the values of all rows, and their gradients; an input for each row."""
+    builder, inputs, outputs = Builder(), [], []
+    for label, function, shape in rows:
+        x = numbers(shape, kind)
+        tape = tape_of(function, x)
+        value = builder.input(Aval(x.shape, x.dtype), f"x{len(inputs)}")
+        found = builder.replay(tape, [value])
+        outputs += found
+        floats = [o for o in found if o.dtype.kind == "f"]
+        if floats and x.dtype.kind == "f":
+            seeds = [builder.const(np.cos(np.arange(o.aval.size)).reshape(o.shape).astype(o.dtype)) for o in floats]
+            outputs += pullback(builder, floats, seeds, [value])
+        inputs.append(x)
+    return builder.finish(outputs), inputs
+
+
+CHUNKS = [pytest.param(rows[i:i + INTO_ONE], id=f"{family} {i}") for family, rows in FREE.items()
+          for i in range(0, len(rows), INTO_ONE)]
+
+
+@pytest.mark.parametrize("rows", CHUNKS)
+def test_families(rows):
+    rows = [r for r in rows if r[0] not in OWN]
+    tape, inputs = together(rows, "float64")
+    kernel, outputs = run(tape, inputs)
+    for kind, seed in (("float64", 0), ("float64", 1), ("ties", 2), ("nan", 3)):
+        data = [numbers(shape, kind, seed) for _, _, shape in rows]
+        compare(f"{kind} {seed}", call(kernel, data), evaluate(tape, *data), 1e-12, 10.0)
+
+
+def test_as_python_source():
+    rows = [r for r in FREE["sort"] + FREE["search"] + FREE["other"] if r[0] in (
+        "sort 0", "lexsort", "searchsorted", "interp xp", "cumprod 1", "delete argmax")]
+    tape, inputs = together(rows, "float64")
+    kernel, expected = run(tape, inputs)
+    from test_kernels import sweep_outputs
+
+    compare("source", sweep_outputs(load_python(kernel.program), kernel, inputs), expected, 1e-12, 10.0)
+
+
+@pytest.mark.parametrize("kind", ["float32", "int64"])
+def test_other_dtypes(kind):
+    rows = [r for rows in FREE.values() for r in rows[::6] if r[0] not in OWN]
+    tape, inputs = together(rows, kind)
+    kernel, outputs = run(tape, inputs)
+    for seed in (0, 1):
+        data = [numbers(shape, kind, seed) for _, _, shape in rows]
+        compare(kind, call(kernel, data), evaluate(tape, *data), 2e-5 if kind == "float32" else 1e-12, 10.0)
