@@ -15,7 +15,7 @@ from jitad.primitives.index import reshape
 from jitad.primitives.reduce import parse
 from jitad.primitives.scan import loop
 from jitad.primitives.view import Map, broadcast_to, transpose, view
-from jitad.tape import Aval, Builder, Node, Value
+from jitad.tape import Aval, Builder, Node, Tape, Value
 
 Batched = tuple[Value, bool]           # a value, and whether its first dimension is that of the batch
 Rule = Callable[[Node, Sequence[Batched], int], Value]
@@ -180,8 +180,8 @@ def one_by_one(node: Node, operands: Sequence[Batched], length: int) -> Value:
     return result
 
 
-def in_turn(operands: Sequence[Batched], length: int,
-            body: Callable[[Builder, list[Value]], list[Value]]) -> list[Value]:
+def in_turn(operands: Sequence[Batched], length: int, body: Callable[[Builder, list[Value]], list[Value]],
+            optimise: Callable[[Tape], Tape] | None = None) -> list[Value]:
     """What `body` makes, on a tape of its own, of one example of the operands, stacked over the batch by a loop."""
     builder, inner = operands[0][0].builder, Builder()
     moving = [i for i, (_, batched) in enumerate(operands) if batched]
@@ -191,4 +191,5 @@ def in_turn(operands: Sequence[Batched], length: int,
         value, batched = operands[i]
         examples[i] = inner.input(Aval(value.shape[batched:], value.dtype), f"x{i}")
     tape = inner.finish(body(inner, [examples[i] for i in range(len(operands))]))
+    tape = optimise(tape) if optimise else tape
     return loop(builder, tape, [], [(operands[i][0], 0, 1) for i in moving], [operands[i][0] for i in still], length)[1]

@@ -8,6 +8,7 @@ from jitad.api import transform
 from jitad.errors import ArgumentTypeError
 from jitad.operators import LazyHessian, LazyJacobian
 from jitad.trace.where import user_line
+from jitad.transformed import Transformed
 
 __all__ = ["derivative", "hessian", "hvp", "jacobian", "second_derivative", "value_and_derivative",
            "value_and_jacobian", "value_derivative_and_second_derivative", "value_gradient_and_hessian"]
@@ -62,7 +63,7 @@ def jacobian(f: Function = None, argnums: int | Sequence[int] = 0, *, mode: str 
     array([3., 5.])
     """
     _check_mode(mode)
-    return transform(f, "jacobian", argnums, on_mismatch, static, mode, **({"make": LazyJacobian} if lazy else {}))
+    return transform(f, "jacobian", argnums, on_mismatch, static, mode, LazyJacobian if lazy else Transformed)
 
 
 def value_and_jacobian(f: Function = None, argnums: int | Sequence[int] = 0, *, mode: str = "auto",
@@ -123,7 +124,7 @@ def hessian(f: Function = None, argnums: int | Sequence[int] = 0, *, lazy: bool 
     array([[4., 2.],
            [2., 0.]])
     """
-    return transform(f, "hessian", argnums, on_mismatch, static, **({"make": LazyHessian} if lazy else {}))
+    return transform(f, "hessian", argnums, on_mismatch, static, make=LazyHessian if lazy else Transformed)
 
 
 def value_gradient_and_hessian(f: Function = None, argnums: int | Sequence[int] = 0, *,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from jitad.differentiate_onehot import OneHot, added, branches, dense, linear_rule
@@ -135,7 +136,7 @@ def _cotangents(builder: Builder, number: int, node: Node, parts: list[Any], act
         found = scan_cotangents(builder, number, seeds, active, pullback)
     else:
         inputs, places = [builder.value(i) for i in node.inputs], {p for p, i in enumerate(node.inputs) if i in active}
-        found = rows.scan_vjp(node, seeds, inputs, places, lambda *args: scan_cotangents(*args, pullback))
+        found = rows.scan_vjp(node, seeds, inputs, places, partial(scan_cotangents, pullback=pullback))
     return [None if c is None else Cotangent(c) for c in found]
 
 
@@ -245,7 +246,7 @@ def _node_jvp(builder: Builder, number: int, node: Node, tangents: list[Any], ro
     if prim is scan:
         if rows is None:
             return scan_tangents(builder, number, tangents, pushforward)
-        return rows.scan_jvp(node, tangents, inputs, lambda *args: scan_tangents(*args, pushforward))
+        return rows.scan_jvp(node, tangents, inputs, partial(scan_tangents, pushforward=pushforward))
     if prim.name == "stop_gradient":
         return None
     if prim is select:

@@ -260,7 +260,8 @@ def recorded_on(recorder: Recorder, request: Request, function: Callable[..., An
         paths = flatten(args[place], f"argument {place % len(args)}")[1]
         values = tuple(_aliased(recorder, leaf, name) for leaf in given)
         fresh[place] = unflatten(tree, values)
-        taken.append(Argument(tuple(Value(recorder, v.number) for v in values), tree, tuple(paths), tuple(0.0 for _ in paths)))
+        taken.append(Argument(tuple(Value(recorder, v.number) for v in values), tree, tuple(paths),
+                              tuple(0.0 for _ in paths)))
     result = function(*fresh, **kwargs)
     leaves, tree = plain_leaves(result)
     paths = flatten(result, "result")[1]

@@ -1,9 +1,4 @@
-"""The tape of one example becomes that of a batch.
-
-There are two ways. A small model is a loop over the batch whose body has no memory of the step before: written out
-element by element by the compiler, so that the examples run side by side in vector lanes. Everything else is the same
-tape with one more dimension (`jitad.batching`): products with a matrix become products of matrices, loops carry arrays.
-"""
+"""The tape of one example becomes that of a batch: its arguments and results, and the guards."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -11,23 +6,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jitad.axes import Axes, Place, example
-from jitad.batching import Batched, batched
-from jitad.batching_rules import from_front, full, in_turn, to_front
-from jitad.compile.scan_unroll import unrollable
+from jitad.batching import Batched
+from jitad.batching_rules import from_front, full
+from jitad.entry_batch_ways import all_examples
 from jitad.errors import OutputError
 from jitad.evaluate import GuardMiss, evaluate
-from jitad.optimise import optimise
 from jitad.primitives.core import TABLE
 from jitad.primitives.reduce import reduce_all
-from jitad.primitives.scan import Form, transplant
 from jitad.request import Arguments
 from jitad.results import Result, framed
-from jitad.tape import Aval, Builder, Guard, Node, Tape, Value
+from jitad.tape import Builder, Guard, Tape, Value
 from jitad.trace.pytree import leaves_of, unflatten
 from jitad.trace.where import user_line
-
-APART = frozenset({"view", "const"})        # what a body may have of its own although it does not vary
-
 
 class WaysDiffer(Exception):
     """The examples of a batch take different ways through the user's code: at `guard`."""
@@ -102,13 +92,11 @@ def in_batch(tape: Tape, axes: Sequence[Place], length: int, ends: Sequence[Plac
     `axes` says of each input along which of its dimensions the examples lie, None where all have the same; `ends` the
     same of each output, of which None must not vary. A guard on what varies becomes a guard that all examples agree.
     """
-    small = _in_lanes(tape, axes, length)
-    builder, values = small if small is not None else _with_dimension(tape, axes, length)
+    builder, values = all_examples(tape, axes, length)
     outputs = [placed(value, end, length, name) for value, end in zip(values, ends, strict=False)]
     for guard, value in zip(tape.guards, values[len(tape.outputs):], strict=True):
         guard_all(builder, guard, value)
-    made = builder.finish(outputs, tape.labels)
-    return made if small is not None else optimise(made)
+    return builder.finish(outputs, tape.labels)
 
 
 def placed(value: Batched, end: Place, length: int, name: str) -> Value:
@@ -126,27 +114,6 @@ def placed(value: Batched, end: Place, length: int, name: str) -> Value:
     return from_front(made, end % made.ndim)
 
 
-def _inputs(tape: Tape, axes: Sequence[Place], length: int) -> tuple[Builder, dict[int, Batched]]:
-    """A builder with the inputs of the batch, and the values of the tape's inputs on it, the batch first."""
-    builder, leaves = Builder(), {}
-    for number, name, axis in zip(tape.inputs, tape.names, axes, strict=True):
-        aval = tape.nodes[number].aval
-        shape = aval.shape if axis is None else (*aval.shape[:axis], length, *aval.shape[axis:])
-        value = builder.input(Aval(shape, aval.dtype), name)
-        leaves[number] = (value, False) if axis is None else (to_front(value, axis), True)
-    return builder, leaves
-
-
-def _wanted(tape: Tape) -> list[int]:
-    return [*tape.outputs, *(g.node for g in tape.guards)]
-
-
-def _with_dimension(tape: Tape, axes: Sequence[Place], length: int) -> tuple[Builder, list[Batched]]:
-    """The values of the wanted nodes on a new builder."""
-    builder, leaves = _inputs(tape, axes, length)
-    return builder, batched(builder, tape.nodes, leaves, length, _wanted(tape))
-
-
 def guard_all(builder: Builder, guard: Guard, value: Batched) -> Value:
     """Guard that `value` is what `guard` expects for every example; returns the guarded value."""
     found, several = value
@@ -156,49 +123,3 @@ def guard_all(builder: Builder, guard: Guard, value: Batched) -> Value:
     agree = reduce_all(TABLE["eq"](found, guard.expected), axes=(0,))
     builder.guard(agree, True, guard.where)
     return agree
-
-
-# --- small models --------------------------------------------------------------------------------
-
-def _in_lanes(tape: Tape, axes: Sequence[Place], length: int) -> tuple[Builder, list[Batched]] | None:
-    """The same by a loop over the batch, if its body is small enough to be written out."""
-    builder, leaves = _inputs(tape, axes, length)
-    moving = _dependent(tape.nodes, [n for n, (_, varies) in leaves.items() if varies])
-    wanted = _wanted(tape)
-    ends = [n for n in dict.fromkeys(wanted) if n in moving]
-    still = [n for n in dict.fromkeys(wanted) if n not in moving]
-    needed = _needed(tape.nodes, ends, moving)
-    fixed = [n for n in needed if n not in moving and tape.nodes[n].prim.kind not in APART]
-    given = [n for n in needed if n in leaves and n in moving]
-    values = dict(zip([*fixed, *still], transplant(
-        tape.nodes, {n: v for n, (v, _) in leaves.items()}, [*fixed, *still], builder), strict=True))
-
-    def body(inner: Builder, examples: list[Value]) -> list[Value]:
-        return transplant(tape.nodes, dict(zip([*given, *fixed], examples, strict=True)), ends, inner)
-    operands = [*(leaves[n] for n in given), *((values[n], False) for n in fixed)]
-    stacks = in_turn(operands, length, body) if ends else []
-    if not stacks or not unrollable(Form.of(builder.nodes[stacks[0].node.inputs[0]])):
-        return None
-    found = {n: (v, False) for n, v in values.items()} | {n: (v, True) for n, v in zip(ends, stacks, strict=True)}
-    return builder, [found[n] for n in wanted]
-
-
-def _dependent(nodes: Sequence[Node], sources: Sequence[int]) -> set[int]:
-    found = set(sources)
-    for number, node in enumerate(nodes):
-        if not found.isdisjoint(node.inputs):
-            found.add(number)
-    return found
-
-
-def _needed(nodes: Sequence[Node], ends: Sequence[int], moving: set[int]) -> list[int]:
-    """What the body computes or is given: what varies and, where that stops, what does not."""
-    seen: set[int] = set()
-    stack = list(ends)
-    while stack:
-        number = stack.pop()
-        if number not in seen:
-            seen.add(number)
-            if number in moving or nodes[number].prim.kind in APART:
-                stack += nodes[number].inputs
-    return sorted(seen)

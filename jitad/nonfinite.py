@@ -18,6 +18,7 @@ import numpy as np
 from jitad.cache.identity import Target
 from jitad.compile.forks import gate
 from jitad.entry import recorded, requested
+from jitad.entry_batch import example_of
 from jitad.errors import NonFiniteError
 from jitad.evaluate import evaluate_node
 from jitad.primitives.scan import Form, pick, run_body
@@ -193,9 +194,21 @@ def require_finite(transformed: Any, result: Any, args: Sequence[Any], kwargs: M
 def diagnosis(target: Target, request: Request, arguments: Arguments, name: str) -> NonFiniteError:
     """The error that says which part of the result of this call is not finite, and where that arose."""
     if request.what == "grad":
-        request = Request("value_and_grad", request.argnums)
-    code = inspect.unwrap(target.function).__code__
-    defined = Where(code.co_filename, code.co_firstlineno, code.co_name)
+        request = replace(request, what="value_and_grad")
+    text = _found(target, request, arguments, name)
+    return NonFiniteError(text or (
+        f"the compiled code of `{name}` gave a number that is not finite, and the same operations one by one did not: "
+        "an intermediate result is close to the largest float; rescale the data"))
+
+
+def _found(target: Target, request: Request, arguments: Arguments, name: str) -> str:
+    """What the error says; empty if all is finite. Of a batch the first example that is not."""
+    if request.batch:
+        axes, *rest = request.batch
+        places, length = axes.of_call(arguments.args, arguments.kwargs, arguments.positional, name)
+        single = replace(request, batch=tuple(rest))
+        texts = (_found(target, single, example_of(arguments, places, i), name) for i in range(length))
+        return next((f"example {i} of a batch: {text}" for i, text in enumerate(texts) if text), "")
     with gate:
         recording = recorded(target, request, arguments)
         builder = recording.builder
@@ -204,21 +217,22 @@ def diagnosis(target: Target, request: Request, arguments: Arguments, name: str)
         outputs, labels, _ = requested(recording, request, arguments, name)
         inputs = [v.number for v in (*recording.argument_inputs, *recording.captured_inputs)]
         frame = Frame(builder.nodes, {n: np.asarray(x, builder.nodes[n].aval.dtype) for n, x in zip(
-            inputs, [*recording.arguments, *recording.captured], strict=True)}, forward)
+            inputs, [*arguments.inputs, *recording.captured], strict=True)}, forward)
         for output, label in zip(outputs, labels, strict=True):
             value = frame.value(output.number)
             places = np.flatnonzero(~np.isfinite(value)) if value.dtype.kind == "f" else ()
             if len(places):
+                code = inspect.unwrap(target.function).__code__
+                defined = Where(code.co_filename, code.co_firstlineno, code.co_name)
                 what = f"{_words(label)} of `{name}` ({defined}) is {_at(value, int(places[0]), len(places))}"
                 found = frame.origin(output.number, int(places[0]))
                 if isinstance(found, Culprit):
-                    return NonFiniteError(f"{what}. {_blame(found, frame)}")
+                    return f"{what}. {_blame(found, frame)}"
                 names = dict(zip(builder.inputs, builder.names, strict=True))
-                kind = "Argument" if found[0] in inputs[:len(recording.arguments)] else "The captured"
-                return NonFiniteError(f"{what}. {kind} `{names[found[0]]}` is itself "
-                                      f"{_at(frame.value(found[0]), found[1])}; pass finite values")
-    return NonFiniteError(f"the compiled code of `{name}` gave a number that is not finite, and the same operations one "
-                          "by one did not: an intermediate result is close to the largest float; rescale the data")
+                kind = "Argument" if found[0] in inputs[:len(arguments.inputs)] else "The captured"
+                return (f"{what}. {kind} `{names[found[0]]}` is itself {_at(frame.value(found[0]), found[1])}; pass "
+                        "finite values")
+    return ""
 
 
 def _marked(nodes: Sequence[Node]) -> list[Node]:

@@ -1,7 +1,6 @@
 """Jacobians and Hessians that are never formed: linear operators for iterative solvers."""
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -14,14 +13,15 @@ from jitad.trace.pytree import TreeDef, leaves_of, unflatten
 from jitad.trace.recorder import current
 from jitad.trace.where import user_line
 from jitad.transformed import Transformed
+from jitad.transformed_words import name_after
 
 
 class _Space:
     """The flattened form of a tree of floats."""
 
     def __init__(self, tree: Any):
-        leaves, self.tree = leaves_of(tree)
-        self.tree: TreeDef
+        leaves, structure = leaves_of(tree)
+        self.tree: TreeDef = structure
         self.likes = [(np.shape(x), np.asarray(x).dtype) for x in leaves]
         self.sizes = [int(np.prod(shape)) for shape, _ in self.likes]
         self.size = sum(self.sizes)
@@ -61,7 +61,7 @@ class Lazy:
 
     def __init__(self, function: Callable[..., Any], request: Request, settings: Settings = DEFAULTS):
         self._forward = self._make(function, request, settings)
-        functools.update_wrapper(self, self._forward, updated=())
+        name_after(self, self._forward)
         self._request, self._settings, self._given = request, settings, function
         self.__jitad_transform__ = (f"lazy {request.what}", request.argnums)
 

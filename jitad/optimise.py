@@ -214,8 +214,10 @@ def _pow(node: Node, a: Value, b: Value) -> Value | None:
         return None
     if exponent == 0:
         return _like(a, 1)
-    if exponent == 0.5:
-        return TABLE["sqrt"](a)
+    if abs(exponent) == 0.5:
+        root = TABLE["sqrt"](a) + _like(a, 0)            # not so for -0.0 and -inf
+        root = select(TABLE["eq"](a, _like(a, -np.inf)), _like(a, np.inf), root)
+        return root if exponent > 0 else _like(a, 1) / root
     if exponent in (1, 2, 3, 4):
         squared = TABLE["square"](a)
         return {1: lambda: a, 2: lambda: squared, 3: lambda: squared * a, 4: lambda: TABLE["square"](squared)}[

@@ -164,6 +164,15 @@ class Tape:
         return self.format()
 
 
+NO_PARAMS: dict[str, Any] = {}
+
+
+def _view_row() -> Primitive:
+    from jitad.primitives.core import TABLE
+
+    return TABLE["view"]
+
+
 class Builder:
     """A tape in the making. Applying the same primitive to the same nodes gives the same node."""
 
@@ -174,10 +183,13 @@ class Builder:
         self.guards: dict[int, Guard] = {}
         self._wrap = wrap or Value
         self._memo: dict[Any, int] = {}
+        self._results: dict[Primitive, Aval] = {}        # of rows of numbers
+        self._numbers: dict[float, int] = {}             # constants
         self.line: Where | None = None
 
-    def where(self) -> Where | None:
-        """The user's line for the next node: `line`, unless a recording knows better."""
+    def where(self, depth: int = 1) -> Where | None:
+        """The user's line for the next node: `line`, unless a recording knows better, and looks for it from `depth`
+        frames above this method."""
         return self.line
 
     def value(self, number: int) -> Value:
@@ -221,6 +233,43 @@ class Builder:
             self.nodes.append(Node(prim, inputs, dict(params), aval, where))
             known = self._memo[key] = len(self.nodes) - 1
         return known
+
+    def on_numbers(self, prim: Primitive, inputs: tuple[int, ...], depth: int = 3) -> Value:
+        """As `apply` and `value` for a row without params and float64 numbers, the short way."""
+        key = (prim, inputs, ())
+        number = self._memo.get(key)
+        if number is None:
+            self.check_active()
+            nodes = self.nodes
+            aval = self._results.get(prim)
+            if aval is None:
+                aval = self._results[prim] = prim.infer(*(nodes[i].aval for i in inputs))
+            number = self._memo[key] = len(nodes)
+            nodes.append(Node(prim, inputs, NO_PARAMS, aval, self.where(depth)))
+        return self._wrap(self, number)
+
+    def element(self, array: int, i: int) -> Value:
+        """Element `i` of a vector, a node that is no view, the short way."""
+        index = ((i, ()),)
+        key = (_view_row(), (array,), (("index", index), ("shape", ())))
+        number = self._memo.get(key)
+        if number is None:
+            self.check_active()
+            number = self._memo[key] = len(self.nodes)
+            aval = Aval((), self.nodes[array].aval.dtype)
+            self.nodes.append(Node(key[0], (array,), {"shape": (), "index": index}, aval, self.where(3)))
+        return self._wrap(self, number)
+
+    def number(self, x: float) -> int:
+        """The node of a constant."""
+        known = self._numbers.get(x) if x else None      # zero has two signs
+        if known is None:
+            known = self.const(x).number
+            self._numbers[x] = known
+        return known
+
+    def check_active(self) -> None:
+        """Raise if there is to be nothing more on the tape."""
 
     def extend(self, number: int, params: Mapping[str, Any]) -> None:
         """Give node `number` params with which it computes more (a scan that stacks more outputs); what reads

@@ -25,9 +25,9 @@ class Slope(NamedTuple):
 def slope(f: Callable[..., Any], args: Sequence[Any], places: Sequence[int], tangents: Sequence[Any]) -> Slope:
     """The derivative of `f` at `args` along `tangents` of the arguments at `places`, in double precision.
 
-    Differences of ``f(x + h t) - f(x - h t)`` for steps h, h/2, h/4, ... are extrapolated to h = 0 (Ridders, Advances in
-    Engineering Software 4, 1982), for each element the best entry of the tableau. Where the complex step
-    ``imag(f(x + i h t)) / h`` (Squire & Trapp, SIAM Review 40, 1998) can be taken and agrees with them, it is the answer.
+    Differences of ``f(x + h t) - f(x - h t)`` for steps h, h/2, h/4, ... are extrapolated to h = 0 (Ridders, Advances
+    in Engineering Software 4, 1982), for each element the best entry of the tableau. Where the complex step
+    ``imag(f(x + i h t)) / h`` (Squire & Trapp, SIAM Review 40, 1998) can be taken and agrees, it is the answer.
     """
     _, tree = leaves_of(f(*args))
     size = max([1.0, *(_size(t) for t in tangents)])
@@ -36,16 +36,16 @@ def slope(f: Callable[..., Any], args: Sequence[Any], places: Sequence[int], tan
         moved = list(args)
         for place, tangent in zip(places, tangents, strict=True):
             leaves, structure = leaves_of(args[place])
-            moved[place] = unflatten(structure, [np.asarray(np.asarray(x, np.float64) + step * np.asarray(t, np.float64))[
-                ()] for x, t in zip(leaves, leaves_of(tangent)[0], strict=True)])
+            moved[place] = unflatten(structure, [(np.asarray(x, np.float64) + step * np.asarray(t, np.float64))[()]
+                                                 for x, t in zip(leaves, leaves_of(tangent)[0], strict=True)])
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             return [np.asarray(y) for y in leaves_of(f(*moved))[0]]
     values, errors = _differences(at, FIRST / size)
-    exact = _complex_step(at, values, errors)
+    rough = any(np.any(e > 1e-3 * (np.abs(v).max(initial=0.0) + 1e-8)) for v, e in zip(values, errors, strict=True))
+    exact = None if rough else _complex_step(at, values, errors)
     if exact is not None:
         return Slope(unflatten(tree, exact), [1e-13 * np.abs(v) for v in exact])
-    rough = any(np.any(e > 1e-3 * (np.abs(v).max(initial=0.0) + 1e-8)) for v, e in zip(values, errors, strict=True))
     note = "; the differences did not settle: the function may not be smooth here" if rough else ""
     return Slope(unflatten(tree, values), errors, note)
 

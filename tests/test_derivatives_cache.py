@@ -67,15 +67,14 @@ def test_closures_made_again_are_the_same_function():
 
 
 def test_functions_of_vjp_are_let_go_with_what_they_capture():
-    data = np.ones(1000)
-    watched = weakref.ref(data)
+    def work():
+        data = np.ones(1000)
+        g = lambda x: x * data[:3]
+        vjp(g, x3)[1](y3)
+        jvp(g, (x3,), (y3,))
+        return weakref.ref(data)
 
-    def g(x):
-        return x * data[:3]
-
-    vjp(g, x3)[1](y3)
-    jvp(g, (x3,), (y3,))
-    del g, data
+    watched = work()
     gc.collect()
     assert watched() is None
 

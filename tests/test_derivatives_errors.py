@@ -62,7 +62,7 @@ def test_tangents_and_vectors_of_another_kind():
         jitad.ArgumentTypeError, hvp(energy), x3, (x3, x3))
     with pytest.raises(TypeError, match="needs `v` as its last positional argument"):
         hvp(energy)(x=x3)
-    with pytest.raises(TypeError, match="missing a required argument|missing 1 required positional argument: 'x'"):
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'x'"):
         hvp(energy)(x3)
 
 

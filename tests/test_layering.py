@@ -15,7 +15,7 @@ FILES = sorted([*ROOT.glob("jitad/**/*.py"), *ROOT.glob("cache/**/*.py")])
 # together with those whose names go on with an underscore.
 ROOMS = ["version", "errors", "cache", "scalar", "tape", "primitives", "evaluate", "differentiate", "optimise", "trace",
          "compile", "axes", "request", "results", "derive", "reroll", "entry", "saved", "onnx", "stored", "warm", "compiled", "nonfinite", "transformed", "debug", "operators", "control", "api", "linear",
-         "derivatives", "__init__", "integrations", "demo", "__main__"]
+         "derivatives", "testing", "__init__", "integrations", "demo", "__main__"]
 SAME = {"display": "tape", "display_graph": "tape", "batching": "differentiate", "batching_rules": "differentiate",
         "batching_scan": "differentiate"}
 UPWARD = {

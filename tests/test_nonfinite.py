@@ -263,3 +263,10 @@ def test_what_only_the_compiled_order_of_sums_makes_infinite():
 
     with pytest.raises(NonFiniteError, match="one by one did not.*rescale"):
         require_finite(jit(lambda x: np.sum(x)), np.inf, (x,), {})
+
+
+def test_products_of_derivatives_and_batches():
+    with debug_nonfinite(), pytest.raises(NonFiniteError, match=at(roots, 2)):
+        jitad.hvp(roots)(x, np.ones(3))
+    with debug_nonfinite(), pytest.raises(NonFiniteError, match="example 1 of a batch.*in the gradient of `sqrt`"):
+        jitad.batch(jit_grad(roots))(np.stack([x + 1, x, x]))

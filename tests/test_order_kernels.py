@@ -5,14 +5,11 @@ import numpy as np
 import pytest
 from order_cases import FREE, GUARDED
 from programs import call, compare, run
-from test_order import flat, gradients, numbers, plain, tape_of
+from test_order import numbers, tape_of
 
-import jitad
-from jitad import cache
 from jitad.compile.python_backend import load_python
 from jitad.differentiate import pullback
 from jitad.evaluate import evaluate
-from jitad.primitives.core import TABLE
 from jitad.tape import Aval, Builder
 
 OWN = frozenset({"traced q", "searchsorted sorter", "choose clip", "weights", "weights all"})    # guarded or refused
@@ -22,7 +19,7 @@ INTO_ONE = 20
 def together(rows, kind):
     """One tape with the values of all rows, and their gradients; an input for each row."""
     builder, inputs, outputs = Builder(), [], []
-    for label, function, shape in rows:
+    for _, function, shape in rows:
         x = numbers(shape, kind)
         tape = tape_of(function, x)
         value = builder.input(Aval(x.shape, x.dtype), f"x{len(inputs)}")
@@ -32,7 +29,7 @@ def together(rows, kind):
         if floats and x.dtype.kind == "f":
             seeds = [builder.const(np.cos(np.arange(o.aval.size)).reshape(o.shape).astype(o.dtype)) for o in floats]
             outputs += pullback(builder, floats, seeds, [value])
-        inputs.append(x)
+        inputs.append(np.ascontiguousarray(x).reshape(shape))
     return builder.finish(outputs), inputs
 
 
@@ -44,10 +41,17 @@ CHUNKS = [pytest.param(rows[i:i + INTO_ONE], id=f"{family} {i}") for family, row
 def test_families(rows):
     rows = [r for r in rows if r[0] not in OWN]
     tape, inputs = together(rows, "float64")
-    kernel, outputs = run(tape, inputs)
+    kernel, _ = run(tape, inputs)
     for kind, seed in (("float64", 0), ("float64", 1), ("ties", 2), ("nan", 3)):
-        data = [numbers(shape, kind, seed) for _, _, shape in rows]
+        data = [np.ascontiguousarray(numbers(shape, kind, seed)).reshape(shape) for _, _, shape in rows]
         compare(f"{kind} {seed}", call(kernel, data), evaluate(tape, *data), 1e-12, 10.0)
+
+
+def test_guarded_functions():
+    tape, inputs = together(GUARDED[::2], "float64")
+    assert len(tape.guards) > 20
+    _, outputs = run(tape, inputs)
+    compare("guarded", outputs, evaluate(tape, *inputs), 1e-12, 10.0)
 
 
 def test_as_python_source():
@@ -64,7 +68,7 @@ def test_as_python_source():
 def test_other_dtypes(kind):
     rows = [r for rows in FREE.values() for r in rows[::6] if r[0] not in OWN]
     tape, inputs = together(rows, kind)
-    kernel, outputs = run(tape, inputs)
+    kernel, _ = run(tape, inputs)
     for seed in (0, 1):
-        data = [numbers(shape, kind, seed) for _, _, shape in rows]
+        data = [np.ascontiguousarray(numbers(shape, kind, seed)).reshape(shape) for _, _, shape in rows]
         compare(kind, call(kernel, data), evaluate(tape, *data), 2e-5 if kind == "float32" else 1e-12, 10.0)

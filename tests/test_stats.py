@@ -10,8 +10,10 @@ import scipy.stats as st
 from stats_cases import METHODS, UNIVARIATE, arguments, differentiable, invalid_arguments, is_discrete
 from trace_cases import gradients, tape_of
 
+from jitad.cache.identity import unwrap
 from jitad.evaluate import evaluate
 from jitad.trace.distributions import stand_in
+from jitad.trace.recorder import record
 from jitad.trace.stats_rules import RULES, distributions, standing
 
 NAMES = [f"{name}.{method}" for name, method in METHODS]
@@ -67,7 +69,8 @@ def test_derivatives(name, method):
     for i in differentiable(name, method):
         expected, error = difference(RULES[name][method], args, i)
         clear = np.isfinite(value) & np.isfinite(expected)
-        wrong = clear & (np.abs(got[i] - expected) > error)
+        with np.errstate(invalid="ignore"):
+            wrong = clear & (np.abs(got[i] - expected) > error)
         assert clear.any() or name in ("cauchy", "halfcauchy")
         assert not wrong.any(), [(*(a[wrong][0] for a in args), got[i][wrong][0], expected[wrong][0])]
 
@@ -82,9 +85,10 @@ def difference(rule, args, i):
         with np.errstate(all="ignore"):
             return np.asarray(rule(*moved), np.float64)
 
-    base, one, two = at(0), at(1) - at(-1), at(2) - at(-2)
-    fine, coarse = (8 * one - two) / (12 * h), two / (4 * h)
-    return fine, 1e-6 * np.abs(fine) + 1e-3 * np.abs(coarse - fine) + 1e-12 * np.abs(base) / h + 1e-15
+    with np.errstate(all="ignore"):
+        base, one, two = at(0), at(1) - at(-1), at(2) - at(-2)
+        fine, coarse = (8 * one - two) / (12 * h), two / (4 * h)
+        return fine, 1e-6 * np.abs(fine) + 1e-3 * np.abs(coarse - fine) + 1e-12 * np.abs(base) / h + 1e-15
 
 
 OUTSIDE = {"expon": -1.0, "gamma": -1.0, "beta": 2.0, "uniform": 3.0, "pareto": 0.5, "lognorm": -0.5, "halfnorm": -2.0,
@@ -107,7 +111,7 @@ def test_no_derivative_flows_from_outside_of_the_support(name):
 def test_float32_and_integers_and_shapes():
     x, mu, sigma = np.float32([[0.5], [1.5]]), np.arange(3), np.float32(2.0)
     for args in ((x, mu, sigma), (3, mu, 2), (np.float32(1.5), 0, 1), (np.zeros((0, 3)), mu, 1.0)):
-        got, = evaluate(tape_of(recorded("norm", "logpdf"), *args), *args)
+        got, = evaluate(record(unwrap(lambda *a: st.norm.logpdf(*a)), args).tape(), *args)
         expected = np.asarray(st.norm.logpdf(*args))
         assert (got.shape, got.dtype) == (expected.shape, expected.dtype)
         np.testing.assert_allclose(got, expected, rtol=2e-6)

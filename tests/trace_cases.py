@@ -25,7 +25,7 @@ class LineBuilder(Builder):
     def __init__(self) -> None:
         super().__init__(wrap=Tracer)
 
-    def where(self) -> Where:
+    def where(self, depth: int = 1) -> Where:
         return Where("/home/user/model.py", 7, "logp")
 
 

@@ -25,6 +25,7 @@ from jitad.tape import Tape
 VIRTUAL = frozenset({"elementwise", "view", "gather", "search", "iota", "reshape", "triangle", "input", "const"})
 DEAR = 4          # cost from which a value is stored rather than computed twice
 LONG = 32         # length from which a loop is worth vectorising
+STORABLE = frozenset({"elementwise", "triangle", "search"})
 OWN_COST = {"gather": 1, "search": 30, "iota": 0, "view": 0, "reshape": 0, "triangle": 0}      # else that of the row
 DEEP = 60         # operations nested in one expression
 
@@ -306,7 +307,7 @@ def _worth_storing(plan: Plan, absorbed: set[int]) -> set[int]:
                 contexts[number].add(("stored", node.aval.shape))
             else:
                 contexts[number] |= own[user] if user in own else contexts[user]
-        if node.prim.kind not in ("elementwise", "triangle", "search") or number in plan.materialised or number in absorbed:
+        if node.prim.kind not in STORABLE or number in plan.materialised or number in absorbed:
             continue
         dear = cost[number] >= DEAR and len(contexts[number]) > 1
         scattered = cost[number] and any(r.separate for u in tape.uses[number] for r in plan.roots.get(

@@ -154,7 +154,7 @@ class Call:
 
     routine: str
     buffers: tuple[str, ...]
-    numbers: tuple[int, ...]
+    numbers: tuple[float, ...]
 
 
 @dataclass

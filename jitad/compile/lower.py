@@ -35,6 +35,7 @@ from jitad.compile.pull import Pull
 from jitad.compile.roots import Root
 from jitad.compile.scalar import Expr, call, const, load, var
 from jitad.compile.scan_lower import lower_scan
+from jitad.primitives.core import TABLE
 from jitad.tape import Tape
 
 IDENTITY = {"add": 0.0, "add_in_order": 0.0, "max": -math.inf, "min": math.inf, "and": True, "or": False}
@@ -369,7 +370,7 @@ class _Lowering:
         return [Store(buffer, index, value)]
 
 
-def _routine(name: str, params: Any, shapes: list[tuple[int, ...]]) -> tuple[str, tuple[int, ...]]:
+def _routine(name: str, params: Any, shapes: list[tuple[int, ...]]) -> tuple[str, tuple[float, ...]]:
     """The runtime's routine and its integer arguments: the batch, then sides, then flags."""
     if name == "gemm":
         left, rest = params["spec"].split(",")
@@ -380,6 +381,9 @@ def _routine(name: str, params: Any, shapes: list[tuple[int, ...]]) -> tuple[str
         a, b = (right, left) if flip else (left, right)
         return "gemm", (sizes[out[0]], sizes[out[1]], sizes[inner], int(a.index(inner) == 0), int(b.index(inner) == 1),
                         int(flip))
+    sides_of = TABLE[name].info.get("sides")
+    if sides_of is not None:
+        return name, sides_of(shapes, params)
     matrix = shapes[0]
     batch = math.prod(matrix[:-2])
     sides = (matrix[-1],) if len(shapes) == 1 else (matrix[-1], shapes[1][-1])

@@ -124,6 +124,72 @@ def slogdet_log_factored(out: Any, f: Any, batch: int, n: int) -> int:
     return slogdet_log(out, _matrices(f, batch, n), batch, n)
 
 
-__all__ = ["cholesky", "cholesky_inverse", "cofactor", "cofactor_tangent", "det", "det_factored", "factor", "gemm", "inv",
-           "inv_factored", "slogdet_log", "slogdet_log_factored", "slogdet_sign", "slogdet_sign_factored", "solve",
-           "solve_factored", "solve_triangular"]
+def _of_row(name: str, **params: Any) -> Callable[..., int]:
+    """The row `name` of the table on flat arrays with their shapes."""
+    def evaluate(out: Any, *operands: tuple[Any, tuple[int, ...]]) -> int:
+        from jitad.primitives.core import TABLE
+
+        return _put(out, lambda: TABLE[name].evaluate(*(a.reshape(shape) for a, shape in operands), **params))
+    return evaluate
+
+
+def eigh(out: Any, a: Any, batch: int, n: int, upper: int = 0) -> int:
+    return _of_row("eigh", upper=bool(upper))(out, (a, (batch, n, n)))
+
+
+def eigvalsh(out: Any, a: Any, batch: int, n: int, upper: int = 0) -> int:
+    return _put(out, lambda: np.linalg.eigvalsh(a.reshape(batch, n, n), "U" if upper else "L"))
+
+
+def svd(out: Any, a: Any, batch: int, m: int, n: int) -> int:
+    return _of_row("svd")(out, (a, (batch, m, n)))
+
+
+def svdvals(out: Any, a: Any, batch: int, m: int, n: int) -> int:
+    return _put(out, lambda: np.linalg.svdvals(a.reshape(batch, m, n)))
+
+
+def pinv(out: Any, a: Any, batch: int, m: int, n: int, rcond: float) -> int:
+    return _of_row("pinv", rcond=rcond)(out, (a, (batch, m, n)))
+
+
+def orthogonal_factor(out: Any, a: Any, batch: int, m: int, n: int) -> int:
+    return _of_row("orthogonal_factor")(out, (a, (batch, m, n)))
+
+
+def qr(out: Any, a: Any, batch: int, m: int, n: int) -> int:
+    return _of_row("qr")(out, (a, (batch, m, n)))
+
+
+def lu(out: Any, a: Any, order: Any, batch: int, n: int) -> int:
+    return _of_row("lu")(out, (a, (batch, n, n)), (order, (batch, n)))
+
+
+def lu_order(out: Any, a: Any, batch: int, n: int) -> int:
+    return _of_row("lu_order")(out, (a, (batch, n, n)))
+
+
+def expm(out: Any, a: Any, batch: int, n: int) -> int:
+    return _of_row("expm")(out, (a, (batch, n, n)))
+
+
+def sqrtm(out: Any, a: Any, batch: int, n: int) -> int:
+    return _of_row("sqrtm")(out, (a, (batch, n, n)))
+
+
+def sylvester(out: Any, a: Any, b: Any, q: Any, batch: int, n: int, k: int) -> int:
+    return _of_row("sylvester")(out, (a, (batch, n, n)), (b, (batch, k, k)), (q, (batch, n, k)))
+
+
+def solve_banded(out: Any, ab: Any, b: Any, _: int, n: int, k: int, lower: int, upper: int) -> int:
+    return _of_row("solve_banded", lower=lower, upper=upper)(out, (ab, (lower + upper + 1, n)), (b, (n, k)))
+
+
+def solveh_banded(out: Any, ab: Any, b: Any, _: int, rows: int, n: int, k: int) -> int:
+    return _of_row("solveh_banded")(out, (ab, (rows, n)), (b, (n, k)))
+
+
+__all__ = ["cholesky", "cholesky_inverse", "cofactor", "cofactor_tangent", "det", "det_factored", "eigh", "eigvalsh",
+           "expm", "factor", "gemm", "inv", "inv_factored", "lu", "lu_order", "orthogonal_factor", "pinv", "qr",
+           "slogdet_log", "slogdet_log_factored", "slogdet_sign", "slogdet_sign_factored", "solve", "solve_banded",
+           "solve_factored", "solve_triangular", "solveh_banded", "sqrtm", "svd", "svdvals", "sylvester"]

@@ -9,7 +9,19 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from jitad.compile.index import Indices, variable
-from jitad.compile.loops import STATUS_RANGE, Accumulator, Assign, Combine, Let, Loop, Return, Statement, Store, Update, tag
+from jitad.compile.loops import (
+    STATUS_RANGE,
+    Accumulator,
+    Assign,
+    Combine,
+    Let,
+    Loop,
+    Return,
+    Statement,
+    Store,
+    Update,
+    tag,
+)
 from jitad.compile.names import VARIABLES
 from jitad.compile.pull import Pull
 from jitad.compile.roots import Root

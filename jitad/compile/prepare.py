@@ -1,6 +1,8 @@
 """Last rewrites before fusion: outputs of their own, operands of routines in memory, BLAS for large products."""
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from jitad.primitives.core import Primitive, alias
@@ -40,7 +42,7 @@ def prepare(tape: Tape, layouts: tuple[str, ...]) -> Tape:
 def _rebuilt(builder: Builder, node: Node, operands: list[Value], contiguous: list[bool]) -> Value:
     if node.prim.kind == "const":
         return builder.const(node.params["value"].value, node.aval.weak)
-    prim = gemm if node.prim.kind == "contract" and _for_blas(node, operands) else node.prim
+    prim = gemm if node.prim.kind == "contract" and for_blas(node, [v.aval for v in operands]) else node.prim
     if prim.kind == "call":
         operands = [v if c else _copied(v, -1) for v, c in zip(operands, contiguous, strict=True)]
     return builder.value(builder.apply(prim, [v.number for v in operands], node.params, node.where))
@@ -50,7 +52,8 @@ def _copied(value: Value, slot: int) -> Value:
     return value.builder.value(value.builder.apply(alias, [value.number], {"slot": slot}, value.node.where))
 
 
-def _for_blas(node: Node, operands: list[Value]) -> bool:
+def for_blas(node: Node, operands: Sequence[Aval]) -> bool:
+    """Whether a contraction is a product of matrices so large that BLAS does it."""
     left, right, out = parse(node.params["spec"])
     if (len(left), len(right), len(out)) != (2, 2, 2) or node.aval.dtype.name != "float64":
         return False

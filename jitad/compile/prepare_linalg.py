@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from jitad.primitives.core import Primitive
-from jitad.primitives.linalg import mT
+from jitad.primitives.linalg_core import mT, rectangle
+from jitad.primitives.view import view
 from jitad.tape import Aval, Builder, Node, Tape, Value
 
 FACTORING = ("solve", "inv", "det", "slogdet_sign", "slogdet_log")
@@ -31,15 +32,23 @@ FACTORED = {
        for name in ("det", "slogdet_sign", "slogdet_log")}}
 
 
+VALUES = {"eigh": _made_by_compiler("eigvalsh", lambda a, **params: Aval(a.shape[:-1], a.dtype)),
+          "svd": _made_by_compiler("svdvals", lambda a: Aval((*a.shape[:-2], min(a.shape[-2:])), a.dtype))}
+"""Decompositions of which only the values are read."""
+VALUES["svd"].info["sides"] = rectangle
+
+
 def share_factors(tape: Tape) -> Tape:
-    """`tape` with one factorization for each matrix of which several routines want one."""
+    """`tape` with one factorization for each matrix of which several routines want one, and without vectors that
+    nobody reads."""
+    narrow = {number for number, node in enumerate(tape.nodes) if node.prim.name in VALUES and _only_values(tape, number)}
     users: dict[int, int] = {}
     for node in tape.nodes:
-        if node.prim.name in FACTORING:
+        if node.prim.name in FACTORING and tape.nodes[node.inputs[0]].aval.shape[-1]:
             source = _source(tape, node)[0]
             users[source] = users.get(source, 0) + 1
     shared = {number for number, count in users.items() if count > 1}
-    if not shared:
+    if not shared and not narrow:
         return tape
     builder = Builder()
     values: dict[int, Value] = {}
@@ -47,7 +56,7 @@ def share_factors(tape: Tape) -> Tape:
         values[number] = builder.input(tape.nodes[number].aval, name)
     for number, node in enumerate(tape.nodes):
         if number not in values:
-            values[number] = _rebuilt(builder, tape, node, values, shared)
+            values[number] = _rebuilt(builder, tape, number, values, shared, narrow)
     for guard in tape.guards:
         builder.guard(values[guard.node], guard.expected, guard.where)
     return builder.finish([values[o] for o in tape.outputs], tape.labels)
@@ -64,7 +73,21 @@ def _source(tape: Tape, node: Node) -> tuple[int, bool]:
     return node.inputs[0], False
 
 
-def _rebuilt(builder: Builder, tape: Tape, node: Node, values: dict[int, Value], shared: set[int]) -> Value:
+def _only_values(tape: Tape, number: int) -> bool:
+    """Whether all that is read of a decomposition is its first column."""
+    return number not in tape.outputs and all(
+        tape.nodes[user].prim.kind == "view" and tape.nodes[user].params["index"][-1] == (0, ())
+        for user in tape.uses[number])
+
+
+def _rebuilt(builder: Builder, tape: Tape, number: int, values: dict[int, Value], shared: set[int],
+             narrow: set[int]) -> Value:
+    node = tape.nodes[number]
+    if number in narrow:
+        operands = [values[i].number for i in node.inputs]
+        return builder.value(builder.apply(VALUES[node.prim.name], operands, node.params, node.where))
+    if node.prim.kind == "view" and node.inputs[0] in narrow:
+        return view(values[node.inputs[0]], node.params["shape"], node.params["index"][:-1])
     if node.prim.kind == "const":
         return builder.const(node.params["value"].value, node.aval.weak)
     if node.prim.name in FACTORING:

@@ -17,10 +17,12 @@ from typing import Any
 
 from llvmlite import binding
 
+from jitad.compile import routines_functions as functions
+from jitad.compile import routines_general as general
+from jitad.compile import routines_spectral as spectral
 from jitad.compile.routines_cholesky import cholesky, cholesky_inverse
 from jitad.compile.routines_code import Code
 from jitad.compile.routines_order import argsort, positions
-from jitad.compile import routines_general as general
 from jitad.compile.routines_solve import gemm, solve_triangular
 from jitad.compile.routines_svd import cofactor, cofactor_tangent
 
@@ -29,12 +31,16 @@ ROUTINES: dict[str, Callable[..., None]] = {
     **{name: getattr(general, name) for name in (
         "solve", "inv", "det", "slogdet_sign", "slogdet_log", "factor", "solve_factored", "inv_factored",
         "det_factored", "slogdet_sign_factored", "slogdet_log_factored")},
+    **{name: getattr(spectral, name) for name in (
+        "eigh", "eigvalsh", "svd", "svdvals", "pinv", "orthogonal_factor", "qr", "lu", "lu_order")},
+    **{name: getattr(functions, name) for name in ("expm", "sylvester", "sqrtm", "solve_banded", "solveh_banded")},
     "cofactor": cofactor, "cofactor_tangent": cofactor_tangent, "argsort": argsort, "positions": positions}
 EXTERNAL = {"cython_blas": ("gemm", "trmm", "trsm", "trsv"),
-            "cython_lapack": ("potrf", "trtri", "lauum", "getrf", "gesdd")}
+            "cython_lapack": ("potrf", "trtri", "lauum", "getrf", "gesdd", "syevd", "geqrf", "orgqr", "gees", "trsyl",
+                              "gbsv", "pbsv")}
 
 
-def build_routine(emitter: Any, name: str, pointers: list[Any], numbers: tuple[int, ...]) -> Any:
+def build_routine(emitter: Any, name: str, pointers: list[Any], numbers: tuple[float, ...]) -> Any:
     """LLVM code for ``name(*pointers, *numbers)``; the value is the status.
 
     `emitter` has the `builder` to write with.

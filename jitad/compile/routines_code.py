@@ -97,7 +97,20 @@ class Code:
         return call_by_name(self.builder, name, [x])
 
     def compute_in_double(self) -> None:
-        self.kind, self.prefix = DOUBLE, "d"
+        self.compute_as(DOUBLE)
+
+    def compute_as(self, kind: Any) -> None:
+        """Numbers and work memory of another kind than the result's."""
+        self.kind, self.prefix = kind, "d" if kind == DOUBLE else "s"
+
+    @staticmethod
+    def double(value: float) -> Any:
+        return DOUBLE(value)
+
+    @staticmethod
+    def null() -> Any:
+        """No pointer."""
+        return RAW(None)
 
     def wide(self, x: Any) -> Any:
         return x if x.type == DOUBLE else self.builder.fpext(x, DOUBLE)

@@ -1,9 +1,8 @@
 """Sorting and places of true elements.
 
-A sort works on integer keys that have the order of the numbers, NaN last. Lines are cut into runs of a few elements,
-each of which is sorted by counting for every element how many come before it (no branch, all lanes busy); then runs are
-merged in pairs, stably. Two runs of one length are merged from both ends at once, each end giving as many elements as
-a run has: neither can run out before, so that there is nothing to check, and the two chains overlap in time.
+A sort works on integer keys that have the order of the numbers, NaN last. Of a few elements each is put where as many
+come before it, which is counted (no branch, all lanes busy). More are sorted by one digit of the keys after the other,
+the least first, each time stably: eight passes at most, whatever the data.
 """
 from __future__ import annotations
 
@@ -12,15 +11,16 @@ from typing import Any
 from jitad.compile.routines_code import BOOL, Code, Index
 from jitad.compile.scalar_llvm import DOUBLE, INT64
 
-RUN = 32                  # elements of a run that is sorted by counting
+FEW = 64                  # elements up to which counting is faster
+DIGITS, BITS = 8, 8       # of a key
+VALUES = 1 << BITS
 
 
 def argsort(code: Code, out: Any, x: Any, lines: int, n: int) -> None:
     """The places of the elements of each of the lines, in ascending order."""
     if not n or not lines:
         return
-    levels = max(-(-n // RUN) - 1, 0).bit_length()
-    sort = _Sort(code, n, levels)
+    sort = _Counting(code, n) if n <= FEW else _Digits(code, n)
 
     def line(i: Index) -> None:
         first = code.mul(i, n)
@@ -28,103 +28,86 @@ def argsort(code: Code, out: Any, x: Any, lines: int, n: int) -> None:
     code.rolled(0, lines, line)
 
 
-class _Sort:
-    """The work memory for the sort of one line after another."""
+class _Counting:
+    """The sort of short lines."""
 
-    def __init__(self, code: Code, n: int, levels: int):
-        self.code, self.n, self.levels = code, n, levels
-        self.keys = code.work(n), code.work(n)
-        self.spare = code.work(n if levels else 0)
+    def __init__(self, code: Code, n: int):
+        self.code, self.n, self.keys = code, n, code.work(n)
 
     def run(self, x: Any, out: Any) -> None:
-        code, n = self.code, self.n
-        here, there = (self.keys[0], out), (self.keys[1], self.spare)
-        if self.levels % 2:                              # then the last merge ends in `out`
-            here, there = there, here
-        code.loop(0, n, lambda i: code.store(_key(code, code.load(x, i)), there[0], i))
-        code.loop(0, n, lambda start: self._counted(there[0], here, start, code.least(code.add(start, RUN), n)),
-                  step=RUN)
-        if self.levels:
-            code.loop(0, self.levels, lambda level: self._merged(here, there, level))
-
-    def _counted(self, keys: Any, target: Any, start: Index, stop: Index) -> None:
-        """Put each element of a run where as many come before it."""
-        code, b = self.code, self.code.builder
+        code, b, n = self.code, self.code.builder, self.n
+        code.loop(0, n, lambda i: code.store(_key(code, code.load(x, i)), self.keys, i))
 
         def place(i: Index) -> None:
-            mine = code.load(keys, i)
+            mine = code.load(self.keys, i)
 
             def count(j: Index, before: Any) -> Any:
-                other = code.load(keys, j)
+                other = code.load(self.keys, j)
                 tie = b.and_(b.icmp_signed("==", other, mine), b.icmp_signed("<", j, i))
                 return b.add(before, b.zext(b.or_(b.icmp_signed("<", other, mine), tie), INT64))
-            at = code.folded(start, stop, start, count)
-            code.store(mine, target[0], at)
-            code.store(i, target[1], at)
-        code.loop(start, stop, place)
+            code.store(i, out, code.folded(0, n, INT64(0), count))
+        code.loop(0, n, place)
 
-    # --- merging -------------------------------------------------------------------------------
-    def _merged(self, even: Any, odd: Any, level: Any) -> None:
-        """All pairs of runs of one level, from the one pair of arrays to the other."""
-        code, b, n = self.code, self.code.builder, self.n
-        swapped = b.trunc(level, BOOL)
-        source = [b.select(swapped, o, e) for e, o in zip(even, odd, strict=True)]
-        target = [b.select(swapped, e, o) for e, o in zip(even, odd, strict=True)]
-        width = b.shl(INT64(RUN), level)
-        double = b.shl(width, INT64(1))
-        pairs = b.udiv(INT64(n), double)
-        code.loop(0, pairs, lambda pair: self._pair(source, target, b.mul(pair, double), width))
-        rest = b.mul(pairs, double)
-        self._tail(source, target, rest, code.least(b.add(rest, width), n))
 
-    def _move(self, source: Any, target: Any, condition: Any, first: Any, second: Any, keys: Any, to: Any) -> None:
+class _Digits:
+    """The sort of long lines. A digit that all keys share is passed over."""
+
+    def __init__(self, code: Code, n: int):
+        self.code, self.n = code, n
+        self.keys, self.spare = (code.work(n), code.work(n)), code.work(n)
+        self.counts = code.work(DIGITS * VALUES)
+
+    def run(self, x: Any, out: Any) -> None:
+        code, b, n, counts = self.code, self.code.builder, self.n, self.counts
+        code.loop(0, DIGITS * VALUES, lambda i: code.store(INT64(0), counts, i))
+
+        def first(i: Any) -> None:
+            key = b.xor(_key(code, code.load(x, i)), INT64(-(1 << 63)))      # unsigned order
+            code.store(key, self.keys[0], i)
+            code.store(i, out, i)
+            for digit in range(DIGITS):
+                at = b.add(self._value(key, INT64(BITS * digit)), INT64(VALUES * digit))
+                code.store(b.add(code.load(counts, at), INT64(1)), counts, at)
+        code.loop(0, n, first)
+        moved = code.slot(BOOL)                                  # whether the elements are in the second arrays
+        b.store(BOOL(0), moved)
+
+        def by_digit(digit: Any) -> None:
+            swapped = b.load(moved)
+            source = b.select(swapped, self.keys[1], self.keys[0]), b.select(swapped, self.spare, out)
+            target = b.select(swapped, self.keys[0], self.keys[1]), b.select(swapped, out, self.spare)
+            shift, base = b.mul(digit, INT64(BITS)), code.at(counts, b.mul(digit, INT64(VALUES)))
+            shared = b.icmp_signed("==", code.load(base, self._value(code.load(source[0]), shift)), INT64(n))
+
+            def scatter() -> None:
+                self._scatter(source, target, shift, base)
+                b.store(b.not_(swapped), moved)
+            code.branch(b.not_(shared), scatter)
+        code.loop(0, DIGITS, by_digit)
+        code.branch(b.load(moved), lambda: code.copy(out, self.spare, n))
+
+    def _value(self, key: Any, shift: Any) -> Any:
+        b = self.code.builder
+        return b.and_(b.lshr(key, shift), INT64(VALUES - 1))
+
+    def _scatter(self, source: Any, target: Any, shift: Any, base: Any) -> None:
+        """Each element goes to the next place for its digit."""
         code, b = self.code, self.code.builder
-        code.store(b.select(condition, *keys), target[0], to)
-        code.store(code.load(source[1], b.select(condition, first, second)), target[1], to)
 
-    def _pair(self, source: Any, target: Any, start: Any, width: Any) -> None:
-        """Two runs of one length, from both ends."""
-        code, b = self.code, self.code.builder
-        middle = b.add(start, width)
-        last = b.sub(b.add(middle, width), INT64(1))
-        front, back = code.slot(INT64), code.slot(INT64)             # how many of the left run were taken; of the right
-        b.store(INT64(0), front)
-        b.store(INT64(0), back)
+        def start(value: Index, total: Any) -> Any:
+            count = code.load(base, value)
+            code.store(total, base, value)
+            return b.add(total, count)
+        code.folded(0, VALUES, INT64(0), start)
 
-        def step(t: Any) -> None:
-            taken = b.load(front)
-            i = b.add(start, taken)
-            j = b.add(middle, b.sub(t, taken))
-            left, right = code.load(source[0], i), code.load(source[0], j)
-            as_small = b.icmp_signed("<=", left, right)
-            self._move(source, target, as_small, i, j, (left, right), b.add(start, t))
-            b.store(b.add(taken, b.zext(as_small, INT64)), front)
-            taken = b.load(back)
-            j = b.sub(last, taken)
-            i = b.sub(b.sub(middle, INT64(1)), b.sub(t, taken))
-            left, right = code.load(source[0], i), code.load(source[0], j)
-            as_large = b.icmp_signed("<=", left, right)
-            self._move(source, target, as_large, j, i, (right, left), b.sub(last, t))
-            b.store(b.add(taken, b.zext(as_large, INT64)), back)
-        code.loop(0, width, step)
-
-    def _tail(self, source: Any, target: Any, start: Any, middle: Any) -> None:
-        """A run and a shorter one, perhaps empty, up to the end of the line."""
-        code, b, n = self.code, self.code.builder, self.n
-        front = code.slot(INT64)
-        b.store(start, front)
-
-        def step(t: Any) -> None:
-            i = b.load(front)
-            j = b.add(middle, b.sub(t, i))
-            some_left, some_right = b.icmp_signed("<", i, middle), b.icmp_signed("<", j, INT64(n))
-            i_read = b.select(some_left, i, start)
-            j_read = b.select(some_right, j, start)
-            left, right = code.load(source[0], i_read), code.load(source[0], j_read)
-            as_small = b.and_(some_left, b.or_(b.not_(some_right), b.icmp_signed("<=", left, right)))
-            self._move(source, target, as_small, i_read, j_read, (left, right), t)
-            b.store(b.add(i, b.zext(as_small, INT64)), front)
-        code.loop(start, n, step)
+        def move(i: Any) -> None:
+            key = code.load(source[0], i)
+            value = self._value(key, shift)
+            at = code.load(base, value)
+            code.store(b.add(at, INT64(1)), base, value)
+            code.store(key, target[0], at)
+            code.store(code.load(source[1], i), target[1], at)
+        code.loop(0, self.n, move)
 
 
 def _key(code: Code, x: Any) -> Any:

@@ -107,8 +107,9 @@ def operation(builder: ir.IRBuilder, node: Expr, values: list[Any], expand: Expa
         if op in ROUTINES:
             return math_call(builder, node, values, {**expand, **ROUTINES}, inline)
         if is_special(op):
-            values = [conversion(builder, v, a.dtype, "f8") for v, a in zip(values, node.args, strict=True)]
-            return conversion(builder, special_call(builder, op, values), "f8", dtype)
+            wide = [conversion(builder, v, a.dtype, "f8" if a.dtype[0] == "f" else "i8")
+                    for v, a in zip(values, node.args, strict=True)]
+            return conversion(builder, special_call(builder, op, wide), "f8", dtype)
     elif op in INT_OPS:
         return getattr(builder, INT_OPS[op])(*values)
     if op in ("floordiv", "mod"):          # of an index, which is not negative

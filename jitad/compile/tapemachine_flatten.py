@@ -20,7 +20,6 @@ LIMIT = 1 << 30               # operations, whose places are 32-bit numbers
 MOVES = frozenset("view reshape concatenate update tril triu spread".split())
 INDEXED = {"gather": 1, "put": 2, "scatter": 1}     # and where their integer arrays begin
 BINARY = {"reduce_sum": "add", "reduce_any": "logical_or", "reduce_all": "logical_and"}
-STEPS = 32                    # bits of the number of a step within a turn
 ZERO = 0                      # the place of what nothing was stored into
 
 
@@ -229,25 +228,6 @@ class Flat:
             pairs = zip(before.ravel().tolist(), moved[k].ravel().tolist(), strict=True)
             moved[k] = np.reshape([self.emit(TABLE["add"], pair) for pair in pairs], moved[k].shape)
         return np.moveaxis(moved, 0, axis)
-
-
-def turns(flat: Flat, classes: Sequence[int], count: int) -> list[int]:
-    """When each operation runs: the classes take turns, and in its turn a class does all that is ready, then what has
-    become ready by that, and so on. Equal numbers (of one class) run together."""
-    when: list[int] = []
-    for k, a, b, c in zip(classes, *flat.operands, strict=True):
-        if k < 0:
-            when.append(0)
-            continue
-        last = when[a]
-        if when[b] > last:
-            last = when[b]
-        if c and when[c] > last:
-            last = when[c]
-        turn = last >> STEPS
-        ahead = (k - turn) % count
-        when.append(turn + ahead << STEPS if ahead else last + 1)
-    return when
 
 
 def _live(nodes: Sequence[Node], wanted: Iterable[int]) -> bytearray:

@@ -15,17 +15,24 @@ import numpy as np
 from jitad.compile.loops import tag
 from jitad.compile.pull import Pull
 from jitad.compile.scalar import Expr, const, var
-from jitad.differentiate import pullback
+from jitad.differentiate import one, pullback
 from jitad.optimise import optimise
 from jitad.primitives.core import Primitive, select
 from jitad.tape import Aval, Builder, Tape, Value
 
 
 class Contribution(NamedTuple):
-    """What one operand's cotangent gets: `value` where `mask` holds (None: everywhere), structurally zero elsewhere."""
+    """What one operand's cotangent gets where `mask` holds (None: everywhere; elsewhere it is structurally zero):
+    `value`, to be multiplied by the cotangent of the result if it is a `factor`."""
 
     value: Expr
     mask: Expr | None
+    factor: bool
+
+    @property
+    def same(self) -> bool:
+        """Whether it is just the cotangent of the result."""
+        return self.factor and self.mask is None and self.value.op == "const" and self.value.args[0] == 1
 
 
 @dataclass(frozen=True)
@@ -100,13 +107,14 @@ class OpCode:
         if not self.carries:
             return [None] * self.arity
         builder, xs, y = self._applied()
-        ct = builder.input(y.aval, "ct")
+        factor = self.prim.partials is not None and {*self.dtypes, self.dtype.name} == {"float64"}
+        ct = one(y) if factor else builder.input(y.aval, "ct")
         wrt = [x for x, active in zip(xs, self.active, strict=True) if active]
         tape = optimise(builder.finish([y, *pullback(builder, [y], [ct], wrt)]))
         known, *found = tape.outputs
         pull = _pulled(tape, {known} - set(tape.inputs))
         parts = iter(found)
-        return [_contribution(tape, pull, next(parts)) if active else None for active in self.active]
+        return [_contribution(tape, pull, next(parts), factor) if active else None for active in self.active]
 
 
 @dataclass(frozen=True)
@@ -154,13 +162,13 @@ def _pulled(tape: Tape, known: set[int]) -> Pull:
     return Pull(tape, known, read)
 
 
-def _contribution(tape: Tape, pull: Pull, number: int) -> Contribution | None:
+def _contribution(tape: Tape, pull: Pull, number: int, factor: bool) -> Contribution | None:
     node = tape.nodes[number]
     if _is_zero(tape, number):
         return None
     if node.prim is select and _is_zero(tape, node.inputs[2]):
-        return Contribution(pull.element(node.inputs[1], ()), pull.element(node.inputs[0], ()))
-    return Contribution(pull.element(number, ()), None)
+        return Contribution(pull.element(node.inputs[1], ()), pull.element(node.inputs[0], ()), factor)
+    return Contribution(pull.element(number, ()), None, factor)
 
 
 def _is_zero(tape: Tape, number: int) -> bool:

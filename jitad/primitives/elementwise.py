@@ -38,6 +38,8 @@ def _power(y, a, b):  # type: ignore[no-untyped-def]
 
 
 pow = elementwise("pow", np.power, _power, scalar=scalars.power, cost=30, domain=(POSITIVE, ANY))
+pow.evaluate = lambda a, b: np.power(np.atleast_1d(a), np.array(np.atleast_1d(b), order="C")).reshape(np.shape(a))
+"""Not what NumPy makes of a single exponent, the root for 0.5: where it does, that is on the tape."""
 float_power = elementwise("float_power", np.float_power, _power, scalar="pow", cost=30, domain=(POSITIVE, ANY))
 hypot = elementwise("hypot", np.hypot, lambda y, a, b: (
     select(ne(y, 0.0), a / y, 0.0), select(ne(y, 0.0), b / y, 0.0)), cost=20)

@@ -51,6 +51,12 @@ def _banded_product(ab: Value, x: Value, lower: int, upper: int) -> Value:
     return total
 
 
+def shifted_rows(ab: Value) -> Value:
+    """The main and lower diagonals of a symmetric matrix, given the upper and main ones."""
+    k = ab.shape[0] - 1
+    return _stacked([_shifted(_row(ab, k - d), d) for d in range(k + 1)])
+
+
 # --- general bands -----------------------------------------------------------------------------
 
 def _solve(ab: Any, b: Any, lower: int, upper: int) -> Any:
@@ -132,8 +138,9 @@ def _definite_jvp(tangents: Cotangents, y: Value, ab: Value, b: Value) -> Value 
 
 solveh_banded: Primitive = Primitive(
     "solveh_banded", evaluate=_solve_definite, infer=_definite_infer, vjp=_definite_vjp, jvp=_definite_jvp, cost=100,
+    info={"sides": lambda shapes, params: (1, *shapes[0], shapes[1][-1])},
     samples=lambda rng: [((_band(rng, 3, 0), rng.normal(size=(4, 2))), {}),
                          ((_band(rng, 1, 0), rng.normal(size=(4, 1))), {})])
 """The same for a symmetric positive definite matrix, of which the main diagonal and those below it are given."""
 
-__all__ = ["solve_banded", "solveh_banded", "transposed_band"]
+__all__ = ["shifted_rows", "solve_banded", "solveh_banded", "transposed_band"]

@@ -102,6 +102,12 @@ def in_columns(prim: Primitive, operands: Sequence[tuple[Value, bool]], length: 
     return transpose(reshape(solved, columns.shape), (n - 1, *range(n - 1), n))
 
 
+def rectangle(shapes: Sequence[tuple[int, ...]], params: Any) -> tuple[float, ...]:
+    """The numbers of a routine for matrices of any sides: the batch, both sides, parameters."""
+    batch = int(np.prod(shapes[0][:-2], dtype=np.int64))
+    return (batch, *shapes[0][-2:], *(params[k] for k in sorted(params)))
+
+
 def system(a: Any, b: Any) -> tuple[Any, Any]:
     """`a` and `b` with one batch shape and one dtype."""
     dtype = np.result_type(a.dtype, b.dtype, np.float32)

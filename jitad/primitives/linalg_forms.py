@@ -206,7 +206,7 @@ def _operand(x: Value, place: int = 0) -> Value:
 # --- triangles ---------------------------------------------------------------------------------
 
 LARGEST = 1 << 22          # elements of an array whose places are looked at
-MOVING = frozenset("view spread reshape concatenate gather scatter update put tril triu neg".split())
+MOVING = frozenset("view spread reshape concatenate gather scatter update put tril triu neg cast".split())
 
 
 def triangles(x: Value) -> tuple[bool, bool]:
@@ -270,6 +270,9 @@ def _marks(x: Value, known: dict[int, Any]) -> Any:
     node = x.node
     if node.prim.kind == "const":
         marks = (node.params["value"].value != 0).astype(np.float64)
+    elif node.prim.name == "select":
+        mask, first, second = _constant_mask(_operand(x)), *(_marks(_operand(x, i), known) for i in (1, 2))
+        marks = np.maximum(first, second) if mask is None else np.where(mask, first, second)
     elif node.prim.name in ("add", "sub", "mul"):
         first, second = (_marks(_operand(x, i), known) for i in range(2))
         marks = first * second if node.prim.name == "mul" else np.maximum(first, second)

@@ -11,7 +11,7 @@ import numpy as np
 
 from jitad.primitives.core import Cotangents, Primitive
 from jitad.primitives.index import gather, scatter
-from jitad.primitives.linalg_core import leading, matmul, mT, regular, same_shape, square_batch, triangle
+from jitad.primitives.linalg_core import leading, matmul, mT, rectangle, regular, same_shape, square_batch, triangle
 from jitad.primitives.linalg_spectral import columns, joined
 from jitad.primitives.linalg_triangular import solve_triangular
 from jitad.tape import Aval, Value
@@ -62,7 +62,7 @@ def _qr_jvp(tangents: Cotangents, y: Value, a: Value) -> Value | None:
 
 qr = Primitive("qr", evaluate=_qr, infer=_qr_infer, vjp=_qr_vjp, jvp=_qr_jvp, cost=100, batch=leading,
                samples=lambda rng: [((regular(rng),), {}), ((rng.normal(size=(2, 4, 3)),), {}),
-                                    ((rng.normal(size=(4, 1)),), {})])
+                                    ((rng.normal(size=(4, 1)),), {})], info={"sides": rectangle})
 """Rows of a column of Q and a row of R, for at least as many rows as columns. Shape ``(..., n, m + n)``."""
 
 
@@ -145,6 +145,7 @@ lu_order = Primitive(
 lu: Primitive = Primitive(
     "lu", evaluate=lambda a, order: _each(lambda m: _factored(m)[0], a, a.shape, a.dtype),
     infer=lambda a, order: same_shape(a), vjp=_lu_vjp, jvp=_lu_jvp, cost=100, batch=leading,
+    info={"sides": lambda shapes, params: rectangle(shapes, params)[:2]},
     samples=lambda rng: [(_with_order(regular(rng)[::-1]), {}), (_with_order(regular(rng, 2)), {})])
 """``L`` without its diagonal of ones and ``U`` in one matrix, for ``a[order] = L @ U`` with the order of `lu_order`."""
 
@@ -182,7 +183,7 @@ def _pinv_jvp(tangents: Cotangents, y: Value, a: Value, rcond: float) -> Value |
 
 pinv = Primitive(
     "pinv", evaluate=lambda a, rcond: np.linalg.pinv(a, rcond), infer=_pinv_infer, vjp=_pinv_vjp, jvp=_pinv_jvp,
-    cost=100, batch=leading,
+    cost=100, batch=leading, info={"sides": rectangle},
     samples=lambda rng: [((rng.normal(size=s),), {"rcond": 1e-15}) for s in ((4, 2), (2, 2, 4), (3, 3))])
 """The pseudoinverse; singular values up to `rcond` times the largest count as zero, and stay so."""
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from jitad.primitives.core import TABLE, Cotangents, Primitive, select
 from jitad.primitives.index import concatenate
-from jitad.primitives.linalg_core import Samples, leading, matmul, mT, square_batch
+from jitad.primitives.linalg_core import Samples, leading, matmul, mT, rectangle, square_batch
 from jitad.primitives.linalg_forms import support
 from jitad.primitives.reduce import reduce_max
 from jitad.primitives.view import broadcast_to, diagonal, expand_dims, slice_dims, spread
@@ -194,7 +194,7 @@ def _svd_samples(rng: np.random.Generator) -> Samples:
 
 
 svd = Primitive("svd", evaluate=_svd, infer=_svd_infer, vjp=_svd_vjp, jvp=_svd_jvp, cost=100, batch=leading,
-                samples=_svd_samples)
+                samples=_svd_samples, info={"sides": rectangle})
 """Rows of singular value, vector on the left and vector on the right, descending. Shape ``(..., k, 1 + m + n)``."""
 
 __all__ = ["as_column", "column", "columns", "eigh", "joined", "svd", "svd_parts"]

@@ -5,13 +5,14 @@ that their derivatives are those of `gather`: a derivative goes where the elemen
 """
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from jitad.primitives.core import TABLE, Cotangents, Primitive, cast, select
 from jitad.primitives.reduce import kept, reduce_max, reduce_min, reduce_sum, restore
-from jitad.primitives.view import Map, slice_dims, spread
+from jitad.primitives.view import Map, broadcast_to, slice_dims, spread
 from jitad.tape import Aval, Value
 
 INTP = np.dtype(np.int64)
@@ -28,6 +29,7 @@ argsort = Primitive(
     samples=lambda rng: [((_with_ties(rng, 3, 7),), {}), ((_with_ties(rng, 70),), {}), ((rng.normal(size=(2, 1)),), {}),
                          ((np.array([np.nan, 1.0, -np.inf, np.nan, np.inf, 0.0, -0.0]),), {}),
                          ((rng.integers(-3, 3, size=40),), {}), ((np.zeros((2, 0)),), {})],
+    batch=lambda prim, operands, length: prim(operands[0][0]),
     info={"below": lambda x: x.shape[-1], "distinct": True,
           "numbers": lambda x, out: (x.size // max(x.shape[-1], 1), x.shape[-1])})
 """The places of the elements along the last axis in ascending order. Equal ones keep their order; NaN come last."""
@@ -36,8 +38,8 @@ positions = Primitive(
     "positions", evaluate=lambda mask, count: np.resize(
         np.append(np.flatnonzero(mask), np.zeros(count, np.int64))[:count], (count,)),
     infer=lambda mask, count: Aval((count,), INTP), cost=10,
-    samples=lambda rng: [((rng.uniform(size=20) < 0.5,), {"count": 8}), ((np.array([True, False, True]),), {"count": 2}),
-                         ((np.array([False, True]),), {"count": 0})],
+    samples=lambda rng: [((rng.uniform(size=20) < 0.5,), {"count": 8}),
+                         ((np.array([True, False, True]),), {"count": 2}), ((np.array([False, True]),), {"count": 0})],
     info={"below": lambda mask, count: mask.size, "distinct": True,
           "numbers": lambda mask, out: (mask.size, out.size)})
 """The places of the first `count` true elements of a mask of one dimension, then zeros. A recording guards the count,
@@ -99,7 +101,7 @@ def _recurrence(a: Any, b: Any, axis: int, reverse: bool, late: bool) -> Any:
     a, b = (np.moveaxis(x, axis, 0) for x in (a, b))
     y = np.array(b)
     order = range(len(y))[::-1] if reverse else range(len(y))
-    for before, i in zip(order, order[1:], strict=False):
+    for before, i in pairwise(order):
         y[i] = a[before if late else i] * y[before] + b[i]
     return np.moveaxis(y, 0, axis)
 
@@ -145,6 +147,12 @@ def _recurrence_jvp(tangents: Cotangents, y: Value, a: Value, b: Value, axis: in
     return None if moved is None else recurrence(a, moved, axis=axis, reverse=reverse, late=late)
 
 
+def _recurrence_batch(prim: Primitive, operands: Any, length: int, axis: int, **params: Any) -> Value:
+    """Along the axis, which is one further on, in every example."""
+    full = (x if batched else broadcast_to(x, (length, *x.shape)) for x, batched in operands)
+    return prim(*full, axis=axis + 1, **params)
+
+
 def _recurrence_samples(rng: np.random.Generator) -> Samples:
     draw = lambda *shape: (rng.normal(size=shape), rng.normal(size=shape))
     zero = np.array([2.0, 0.0, -1.5, 3.0])
@@ -158,7 +166,7 @@ def _recurrence_samples(rng: np.random.Generator) -> Samples:
 
 recurrence: Primitive = Primitive(
     "recurrence", kind="recurrence", evaluate=_recurrence, infer=lambda a, b, **params: Aval(b.shape, b.dtype),
-    vjp=_recurrence_vjp, jvp=_recurrence_jvp, samples=_recurrence_samples)
+    vjp=_recurrence_vjp, jvp=_recurrence_jvp, batch=_recurrence_batch, samples=_recurrence_samples)
 """``y[i] = a[i] * y[i - 1] + b[i]`` along `axis`, from ``y[0] = b[0]``; the first factor is not read. With `reverse`
 from the end, with `late` each factor is that of the step before: ``y[i] = a[i - 1] * y[i - 1] + b[i]``."""
 

@@ -51,7 +51,8 @@ def _oscillating(name: str) -> Any:
     twice = own(f"{name}_order2", slopes(lambda v, x: twice(v, x), lambda y, v, x: refusing(
         y, name, "its order, a third time", "it is computed by differences, which would lose their accuracy")),
         domain, cost=2000, refuses=True)
-    once = own(f"{name}_order1", slopes(lambda v, x: once(v, x), lambda y, v, x: twice(v, x)), domain, cost=2000)
+    once = own(f"{name}_order1", slopes(lambda v, x: once(v, x), lambda y, v, x: twice(v, x)), domain, cost=2000,
+               refuses=True)
     row = pointer(name, slopes(lambda v, x: row(v, x), lambda y, v, x: once(v, x)), domain=domain, cost=200)
     return row
 
@@ -77,7 +78,7 @@ def _kv_rows() -> tuple[Any, Any]:
 
     domain = (ORDER, ARGUMENT)
     rows.append(pointer("kve", slopes(0), domain=domain, cost=200))
-    rows.extend(own(f"kve_order{n}", slopes(n), domain, cost=800, **({"refuses": True} if n == 3 else {}))
+    rows.extend(own(f"kve_order{n}", slopes(n), domain, cost=800, refuses=n > 1)
                 for n in (1, 2, 3))
     return pointer("kv", plain, domain=domain, cost=200), rows[0]
 

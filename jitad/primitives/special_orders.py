@@ -153,7 +153,7 @@ BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 
 
 
 def _euler_maclaurin(m: Numeric, s: Any, q: Any, use: Any) -> tuple[Any, Any]:
-    """zeta(s, q) and its derivative by s; s > 0, not 1."""
+    """zeta(s, q) and its derivative by s; s > -2, not 0 or 1."""
     s, q = m.select(use, s, 2.0), m.select(use, q, 1.0)
     bound = 14.0 + 0.5 * least(m, s, 0.0 * s + 60.0)
 
@@ -164,7 +164,7 @@ def _euler_maclaurin(m: Numeric, s: Any, q: Any, use: Any) -> tuple[Any, Any]:
     z, total, slope, _ = m.loop((q, 0.0 * s, 0.0 * s, 0.0 * s + 1.0), lambda z, total, slope, term:
                                 use & (z < bound) & ((z < 1.0) | (abs(term) > 1e-22 * abs(total))), step)
     power, log, inverse = m.call("pow", z, -s), m.call("log", z), 1.0 / (s - 1.0)
-    value = power * (z * inverse + 0.5)
+    value, head = power * (z * inverse + 0.5), slope
     slope = slope - value * log - power * z * inverse * inverse
     u = 1.0 / z
     rising, log_rising = s * u * power, 1.0 / s                       # (s)_(2j-1) z**(-s-2j+1), and its logarithm's slope
@@ -175,7 +175,8 @@ def _euler_maclaurin(m: Numeric, s: Any, q: Any, use: Any) -> tuple[Any, Any]:
         first, second = s + (2.0 * j - 1.0), s + 2.0 * j
         rising = rising * (first * second) * (u * u)
         log_rising = log_rising + 1.0 / first + 1.0 / second
-    return total + value, slope
+    rest = m.select(power > 0.0, value, 0.0)                           # else the powers of s overflow
+    return total + rest, m.select(power > 0.0, slope, head)
 
 
 @routine
@@ -200,9 +201,9 @@ def zeta_slope(m: Numeric, s: Any, q: Any) -> Any:
 
 
 def _riemann(m: Numeric, s: Any) -> tuple[Any, Any]:
-    """Riemann's zeta and its derivative: below 1/2 by the functional equation DLMF 25.4.1."""
-    low = s < 0.5
-    t = m.select(low, 1.0 - s, s)
+    """Riemann's zeta and its derivative: below -0.1 by the functional equation DLMF 25.4.1."""
+    low = s < -0.1
+    t = m.select(low, 1.0 - s, m.select(abs(s) < 1e-30, 1e-30, s))
     inside = (t < INF) & ~m.equal(t, 1.0)
     value, slope = _euler_maclaurin(m, t, 0.0 * t + 1.0, inside)
     half = 0.5 * (s - 4.0 * m.call("rint", 0.25 * s))                 # sin(pi s / 2) has the period 4
@@ -212,7 +213,7 @@ def _riemann(m: Numeric, s: Any) -> tuple[Any, Any]:
     factor = 2.0 * m.call("pow", 0.0 * t + 2.0 * math.pi, -t) * m.call("special_gamma", t)
     by_low = 0.5 * math.pi * cosine * value + sine * (
         (math.log(2.0 * math.pi) - m.call("digamma", t)) * value - slope)
-    return m.select(low, factor * sine * value, value), m.select(low, factor * by_low, slope)
+    return m.select(low, m.select(even, 0.0, factor * sine * value), value), m.select(low, factor * by_low, slope)
 
 
 @routine

@@ -200,7 +200,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     _put_flat(arr, positions(arr.window).ravel()[np.asarray(mask, bool).ravel()], vals)
 
 
-def place_computed(arr: Tracer, mask: Value, vals: Any) -> None:
+def place_computed(arr: Tracer, mask: Any, vals: Any) -> None:
     """Store values, one after the other and again from the first, where a traced mask is true."""
     if mask.aval.size != arr.size:
         np.place(np.zeros(arr.shape), np.zeros(mask.shape, bool), [0.0])          # NumPy's own message
@@ -209,7 +209,7 @@ def place_computed(arr: Tracer, mask: Value, vals: Any) -> None:
         if mask.any():
             raise ValueError("Cannot insert from an empty array!")
         return
-    mask = mask.reshape(arr.shape)  # type: ignore[attr-defined]
+    mask = mask.reshape(arr.shape)
     if vals.size == 1:
         setitem(arr, mask, vals.reshape(()))
         return

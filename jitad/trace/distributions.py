@@ -88,9 +88,8 @@ class Distribution(_StandIn):
     def __call__(self, *args: Any, **kwargs: Any) -> Frozen:
         args, kwargs = plain(args), plain(kwargs)
         real = self._jitad_real
-        if builder_in(args, kwargs) is None:
-            return Frozen(self, real(*args, **kwargs), parameters(real, args, kwargs))
-        return Frozen(self, None, parameters(real, args, kwargs))
+        plainly = real(*args, **kwargs) if builder_in(args, kwargs) is None else None
+        return Frozen(self, plainly, parameters(real, args, kwargs), (args, kwargs))
 
     @property
     def freeze(self) -> Callable[..., Frozen]:
@@ -115,12 +114,13 @@ class Distribution(_StandIn):
 
 
 class Frozen(_StandIn):
-    """A frozen distribution in recorded code. `real` is SciPy's own, if its parameters are plain."""
+    """A frozen distribution in recorded code. `real` is SciPy's own, if its parameters are plain; `given` are the
+    parameters by name, `call` the (args, kwds) with which it was made."""
 
-    __slots__ = ("_jitad_dist", "_jitad_parameters", "_jitad_real")
+    __slots__ = ("_jitad_call", "_jitad_dist", "_jitad_parameters", "_jitad_real")
 
-    def __init__(self, dist: Distribution, real: Any, given: dict[str, Any]) -> None:
-        for name, value in (("dist", dist), ("real", real), ("parameters", given)):
+    def __init__(self, dist: Distribution, real: Any, given: dict[str, Any], call: tuple[Any, Any]) -> None:
+        for name, value in (("dist", dist), ("real", real), ("parameters", given), ("call", call)):
             object.__setattr__(self, f"_jitad_{name}", value)
 
     @property
@@ -135,8 +135,10 @@ class Frozen(_StandIn):
         if name in ("dist", "_dist"):
             return self._jitad_dist
         if not callable(getattr(_frozen_class(dist), name, None)):
-            if name in given or name in ("args", "kwds"):
-                return given[name] if name in given else () if name == "args" else dict(given)
+            if name in ("args", "kwds") and hasattr(dist, "shapes"):
+                return self._jitad_call[name == "kwds"]
+            if name in given:
+                return given[name]
             if real is not None and builder_in(given) is None:
                 return getattr(real, name)
             raise refused(builder_in(given), f"the attribute .{name} of a frozen scipy.stats.{family_name(dist)}")
@@ -231,10 +233,10 @@ def take(captures: Captures, value: Any, path: Path) -> Any:
         at = path.step("attr", "kwds")
         captures.guard(tuple(value.kwds), at.step("keys"))
         kwds = {name: captures.take(v, at.step("item", name)) for name, v in value.kwds.items()}
-        return Frozen(stand_in(home), value, parameters(home, args, kwds))
+        return Frozen(stand_in(home), value, parameters(home, args, kwds), (args, kwds))
     given = {name: captures.take(getattr(value, name), path.step("attr", name))
              for name in _freezing(home).parameters if hasattr(value, name)}
-    return Frozen(stand_in(home), value, given)
+    return Frozen(stand_in(home), value, given, ((), given))
 
 
 def _guard_class(captures: Captures, generator: Any, path: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from jitad.primitives.core import cast
 from jitad.primitives.index import scatter
-from jitad.primitives.view import broadcast_to
+from jitad.primitives.view import broadcast_to, expand_dims
 from jitad.tape import Value
 from jitad.trace.dispatch import as_value, builder_in, implements, lift_all, refused
 from jitad.trace.indexing import getitem
@@ -38,7 +38,7 @@ def argwhere(a: Any) -> Any:
     mask = truth(lift_all(a)[0])
     if not mask.ndim:
         return np.zeros((int(bool(mask)), 0), np.int64)
-    return np.stack(nonzero_of(mask), axis=-1)
+    return np.stack(nonzero_of(mask), axis=-1)  # type: ignore[arg-type]
 
 
 @implements(np.extract)
@@ -70,10 +70,10 @@ def unique(ar: Any, return_index: bool = False, return_inverse: bool = False, re
     order = sorting_order(flat)
     in_order = getitem(flat, order)
     late, early = in_order[1:], in_order[:-1]
-    new = late != early
+    differs = late != early
     if equal_nan and flat.dtype.kind == "f":
-        new = new & ~(np.isnan(late) & np.isnan(early))
-    new = np.concatenate([np.ones(min(flat.size, 1), bool), new])
+        differs = differs & ~(np.isnan(late) & np.isnan(early))
+    new: Any = np.concatenate([np.ones(min(flat.size, 1), bool), differs])
     first = flat_positions(new)
     index = getitem(order, first)
     results = [getitem(flat, index)]
@@ -144,7 +144,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     a, = lift_all(filt)
     if a.ndim != 1:
         raise refused(a, "numpy.trim_zeros of an array that has not one dimension", "use slices")
-    np.trim_zeros(np.zeros(1), trim)                                # NumPy's own errors
+    np.trim_zeros(np.zeros(1), trim)  # type: ignore[arg-type]       # NumPy's own errors
     n, kept = a.size, truth(a)
     if not kept.any():
         return a[:0]
@@ -221,9 +221,9 @@ def _edges(a: Any, bins: Any, limits: Any) -> Any:
     dtype = dtype if dtype.kind == "f" else np.result_type(dtype, float)
     if builder_in(first, last) is None:
         return np.linspace(first, last, int(bins) + 1, endpoint=True, dtype=dtype)
-    first, last = (cast(as_value(builder_in(first, last), v), dtype) for v in (first, last))
-    inner = np.arange(int(bins)).astype(dtype) * ((last - first) / int(bins)) + first
-    return np.concatenate([inner, last[None]])
+    low, high = (cast(as_value(builder_in(first, last), v), dtype) for v in (first, last))
+    inner = np.arange(int(bins)).astype(dtype) * ((high - low) / int(bins)) + low
+    return np.concatenate([inner, expand_dims(high, (0,))])
 
 
 def _number_key(x: Any) -> Any:

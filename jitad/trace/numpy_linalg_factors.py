@@ -14,7 +14,6 @@ from jitad.primitives.view import expand_dims, slice_dims
 from jitad.primitives.view import squeeze as drop
 from jitad.tape import Value
 from jitad.trace.dispatch import as_value, builder_in, implements, lift_all, refused
-from jitad.trace.indexing import boxed
 from jitad.trace.numpy_linalg import check_square, inv, norm, solve
 from jitad.trace.numpy_reduce import max_, sum_
 from jitad.trace.numpy_shape import ravel
@@ -24,6 +23,7 @@ _EighResult = type(np.linalg.eigh(np.eye(1)))
 _SVDResult = type(np.linalg.svd(np.eye(1)))
 _QRResult = type(np.linalg.qr(np.eye(1)))
 Absent = np._NoValue
+NOTHING = 1e-8             # relative size up to which singular values that are cut off count as zero in derivatives
 
 
 def matrices(a: Any) -> Any:
@@ -116,12 +116,12 @@ def cond(x: Any, p: Any = None) -> Any:
     if p in (None, 2, -2):
         s = svdvals(x)
         first, last = rows.column(s, 0), rows.column(s, s.shape[-1] - 1)
-        r = last / first if p == -2 else first / last
+        r = TABLE["div"](*((last, first) if p == -2 else (first, last)))
     else:
         x = check_square(x)
-        r = norm(x, p, (-2, -1)) * norm(rows.inv(x, strict=False), p, (-2, -1))
-    known = TABLE["reduce_all"](x == x, axes=(x.ndim - 2, x.ndim - 1))
-    return boxed(select(TABLE["logical_and"](r != r, known), np.inf, r))
+        r = TABLE["mul"](norm(x, p, (-2, -1)), norm(rows.inv(x, strict=False), p, (-2, -1)))
+    known = TABLE["reduce_all"](TABLE["eq"](x, x), axes=(x.ndim - 2, x.ndim - 1))
+    return select(TABLE["logical_and"](TABLE["ne"](r, r), known), np.inf, r)
 
 
 @implements(np.linalg.matrix_rank)
@@ -143,7 +143,8 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
 
 @implements(np.linalg.pinv)
 def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = Absent) -> Any:
-    a = matrices(a)
+    given, = lift_all(a)
+    a = matrices(given)
     if rcond is not None and rtol is not Absent:
         raise ValueError("`rtol` and `rcond` can't be both set.")
     if rcond is None:
@@ -151,13 +152,21 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = Abse
     static(rcond, a, "numpy.linalg.pinv with a traced rcond")
     if np.ndim(rcond):
         raise refused(a, "numpy.linalg.pinv with an array for rcond", "pass one number")
+    if 0 in a.shape[-2:] and given.dtype.kind in "iu":
+        return full(a, 0, (*a.shape[:-2], a.shape[-1], a.shape[-2]), given.dtype)
     return pinv_of(mirrored(check_square(a)) if hermitian else a, float(rcond))
 
 
 def pinv_of(a: Any, rcond: float) -> Any:
+    """The row `pinv` takes what is cut off for nothing; where it may be more, by singular values."""
     if 0 in a.shape[-2:]:
         return full(a, 0, (*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype)
-    return rows.pinv(a, rcond=rcond)
+    if rcond <= NOTHING:
+        return rows.pinv(a, rcond=rcond)
+    s, left, right = rows.svd_parts(rows.svd(a), a)
+    large = TABLE["gt"](s, max_(s, -1, keepdims=True) * rcond)
+    inverse = select(large, 1.0 / select(large, s, 1.0), 0.0)
+    return matmul(mT(right) * expand_dims(inverse, (s.ndim - 1,)), left)
 
 
 @implements(np.linalg.lstsq)
@@ -255,7 +264,24 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     if x1.shape[axis] != 3 or x2.shape[axis] != 3:
         raise ValueError("Both input arrays must be (arrays of) 3-dimensional vectors, but they are "
                          f"{x1.shape[axis]} and {x2.shape[axis]} dimensional instead.")
-    return np.cross(x1, x2, axis=axis)
+    return cross_of(x1, x2, axis=axis)
+
+
+@implements(np.cross)
+def cross_of(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None) -> Any:
+    a, b = lift_all(a, b)
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    a, b = np.moveaxis(a, axisa, -1), np.moveaxis(b, axisb, -1)
+    if a.shape[-1] not in (2, 3) or b.shape[-1] not in (2, 3):
+        raise ValueError("incompatible dimensions for cross product\n(dimension must be 2 or 3)")
+    p, q = ([x[..., i] for i in range(x.shape[-1])] for x in (a, b))
+    last = p[0] * q[1] - p[1] * q[0]
+    if len(p) == len(q) == 2:
+        return last
+    first = ([p[1] * q[2], -p[0] * q[2]] if len(p) == 2 else [-p[2] * q[1], p[2] * q[0]] if len(q) == 2 else
+             [p[1] * q[2] - p[2] * q[1], p[2] * q[0] - p[0] * q[2]])
+    return np.moveaxis(np.stack([*first, last], axis=-1), -1, axisc)
 
 
 __all__ = ["Value", "least_squares", "qr_of"]

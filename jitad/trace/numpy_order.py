@@ -21,7 +21,7 @@ from jitad.trace.numpy_shape import move_to_end, ravel
 Absent = np._NoValue
 
 
-def line(a: Any, axis: int | None) -> tuple[Value, int]:
+def line(a: Any, axis: int | None) -> tuple[Any, int]:
     """`a` and the axis to work along; None: all elements in one dimension."""
     a, = lift_all(a)
     if axis is None:
@@ -29,7 +29,7 @@ def line(a: Any, axis: int | None) -> tuple[Value, int]:
     return a, int(np.lib.array_utils.normalize_axis_index(axis, a.ndim))
 
 
-def sorting_order(a: Value) -> Value:
+def sorting_order(a: Value) -> Any:
     """The places, along the last axis, of the elements in ascending order."""
     if a.dtype.kind not in "biuf":
         raise refused(a, f"sorting an array of dtype {a.dtype}", "sort real numbers")
@@ -44,7 +44,7 @@ def _to_end(a: Any, axis: int) -> Any:
 def argsort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
     _check_options(kind, order, stable)
     a, axis = line(a, axis if np.ndim(a) or axis not in (0, -1) else None)
-    return np.moveaxis(sorting_order(_to_end(a, axis)), -1, axis)  # type: ignore[call-overload]
+    return np.moveaxis(sorting_order(_to_end(a, axis)), -1, axis)
 
 
 @implements(np.sort)
@@ -55,7 +55,7 @@ def sort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, 
     return np.moveaxis(taken(lines, sorting_order(lines)), -1, axis)
 
 
-def taken(lines: Value, places: Any) -> Any:
+def taken(lines: Any, places: Any) -> Any:
     """The elements of each line (along the last axis) at these places of the line."""
     return getitem(lines, places) if lines.ndim == 1 else take_along_axis(lines, places, -1)
 
@@ -88,15 +88,14 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     """Stable sorts by one key after the other, the last of which decides first."""
     keys = lift_all(*(keys if isinstance(keys, (list, tuple)) else [keys[i] for i in range(len(keys))]))
     np.lexsort([np.zeros(k.shape) for k in keys], axis)             # NumPy's own errors
-    found = None
+    found: Any = None
     for key in keys:
         lines = _to_end(key, axis) if key.ndim else expand_dims(key, (0,))
         if found is None:
             found = sorting_order(lines)
         else:
             found = taken(found, sorting_order(taken(lines, found)))
-    assert found is not None
-    return np.moveaxis(found, -1, axis) if keys[0].ndim else found.reshape(())  # type: ignore[call-overload]
+    return np.moveaxis(found, -1, axis) if keys[0].ndim else found.reshape(())
 
 
 # --- places of extrema -------------------------------------------------------------------------------

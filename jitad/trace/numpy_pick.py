@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from jitad.primitives.core import cast
 from jitad.primitives.index import concatenate
 from jitad.primitives.view import broadcast_to, slice_dims
-from jitad.tape import Value
+from jitad.tape import Node, Value
 from jitad.trace.dispatch import as_value, builder_in, implements, lift_all
 from jitad.trace.indexing import boxed, getitem
 from jitad.trace.numpy_elementwise import choose, result_dtype_key
@@ -26,7 +27,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     its left. As in NumPy, nothing sees to it that `xp` ascends."""
     builder = builder_in(x, xp, fp, left, right, period)
     x, xp, fp = (cast(as_value(builder, v), np.float64) for v in (x, xp, fp))
-    np.interp(0.0, *(np.zeros(v.shape) for v in (xp, fp)))          # NumPy's own errors
+    np.interp(0.0, np.zeros(xp.shape), np.zeros(fp.shape))          # NumPy's own errors
     if period is not None:
         if period == 0:
             raise ValueError("period must be a non-zero value")
@@ -112,11 +113,8 @@ def _elementwise(builder: Any, function: Callable[..., Any], x: Any, args: Any, 
     start, guards, refusals = len(builder.nodes), dict(builder.guards), list(builder.refusals)
     try:
         result = as_value(builder, function(x, *args, **kw))
-        fine = builder.guards == guards and all(
-            n.prim.kind == "const" and n.aval.size == 1 or n.aval.shape == x.shape and (
-                n.prim.kind == "elementwise" or n.prim.kind == "view" and builder.nodes[n.inputs[0]].aval.size == 1)
-            or n.aval.size == 1 and n.prim.kind == "elementwise" for n in builder.nodes[start:])
-        if fine and result.shape in (x.shape, ()):
+        fine = all(_each_alone(builder, n, x.shape) for n in builder.nodes[start:])
+        if fine and builder.guards == guards and result.shape in (x.shape, ()):
             return result
     except Exception:                                               # it will be raised again on the elements
         pass
@@ -124,15 +122,23 @@ def _elementwise(builder: Any, function: Callable[..., Any], x: Any, args: Any, 
     return None
 
 
+def _each_alone(builder: Any, node: Node, shape: tuple[int, ...]) -> bool:
+    """Whether a node computes each element of its own, or a number."""
+    if node.prim.kind == "view":
+        return node.aval.shape == shape and builder.nodes[node.inputs[0]].aval.size == 1
+    return node.prim.kind in ("elementwise", "const") and (node.aval.shape == shape or node.aval.size == 1) and (
+        node.prim.kind != "const" or node.aval.size == 1)
+
+
 # --- elements in other places ----------------------------------------------------------------------------------
 
-def rearranged(flat: Value, where: np.ndarray) -> Any:
+def rearranged(flat: Any, where: np.ndarray) -> Any:
     """Elements of an array of one dimension at known places, as slices if these are few."""
     places = where.reshape(-1)
     cuts = [0, *(np.flatnonzero(np.diff(places) != 1) + 1).tolist(), places.size]
     if where.ndim == 1 and places.size and len(cuts) <= 5:
         runs = [slice_dims(flat, (slice(int(places[i]), int(places[i]) + j - i),))
-                for i, j in zip(cuts, cuts[1:], strict=False)]
+                for i, j in pairwise(cuts)]
         return runs[0] if len(runs) == 1 else concatenate(*runs, axis=0)
     return getitem(flat, where)
 
@@ -156,18 +162,18 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     if builder_in(obj) is None:
         return rearranged(ravel(arr), np.delete(np.arange(arr.size).reshape(arr.shape), obj, axis))
     arr, axis = line(arr, axis)
-    kept = _kept(as_value(builder, obj), arr.shape[axis], axis)
+    kept = _kept(as_value(builder, obj), arr.shape[axis])
     return getitem(arr, (*(slice(None),) * axis, kept))
 
 
-def _kept(obj: Any, n: int, axis: int) -> Any:
+def _kept(obj: Any, n: int) -> Any:
     """What is left of `n` places: of traced ones that go, one or a mask or several."""
     if obj.dtype.kind == "b":
         if obj.shape != (n,):
             np.delete(np.zeros(n), np.zeros(obj.shape, bool))       # NumPy's own error
         return ~obj
     if bound_of(obj) > n and ((obj < -n) | (obj >= n)).any():       # a recorded branch
-        raise IndexError(f"index is out of bounds for axis {axis} with size {n}")
+        np.delete(np.zeros(n), obj.builder.concrete(obj.number))    # raises NumPy's own error
     if obj.size == 1:
         gone = obj.reshape(())
         left = np.arange(n - 1)
@@ -189,10 +195,10 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     builder = builder_in(ary, to_end, to_begin)
     steps = np.diff(ravel(as_value(builder, ary)))
     for what, ends in (("to_begin", to_begin), ("to_end", to_end)):
-        if ends is not None and not np.can_cast(result_dtype_key(ends), steps.dtype, "same_kind") and builder_in(
-                ends) is None:
+        given = ends.dtype if isinstance(ends, Value) else np.asanyarray(0 if ends is None else ends).dtype
+        if not np.can_cast(given, steps.dtype, "same_kind"):
             raise TypeError(f"dtype of `{what}` must be compatible with input `ary` under the `same_kind` rule.")
-    parts = [cast(ravel(as_value(builder, p)), steps.dtype) for p in (to_begin, steps, to_end) if p is not None]
+    parts: Any = [cast(ravel(as_value(builder, p)), steps.dtype) for p in (to_begin, steps, to_end) if p is not None]
     return np.concatenate(parts)
 
 
@@ -207,9 +213,8 @@ def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any
     found = [func1d(lines[at], *args, **kwargs) for at in np.ndindex(lead)]
     each = np.stack([as_value(arr.builder, f) for f in found])
     rest = each.shape[1:]
-    back = np.moveaxis(each.reshape(lead + rest), range(len(lead)), [*range(axis), *range(axis + len(rest), arr.ndim - 1 +
-                                                                                        len(rest))])
-    return back
+    places = [*range(axis), *range(axis + len(rest), len(lead) + len(rest))]
+    return np.moveaxis(each.reshape(lead + rest), range(len(lead)), places)
 
 
 __all__ = ["insert", "interp", "rearranged"]

@@ -171,7 +171,7 @@ def _entry(function: Any, skip: bool, scale: float) -> None:
         weak = q.aval.weak if isinstance(q, Value) else type(q) in (int, float)
         q = as_value(builder, q) if traced else np.asarray(q)
         q = q if scale == 1 else q / scale
-        if q.ndim > 1 and traced or q.ndim > 2:
+        if q.ndim > 2:
             raise ValueError("q must be a scalar or 1d")
         if not ((q >= 0) & (q <= 1)).all():                          # if q is traced, a recorded branch
             raise ValueError(what)
@@ -201,7 +201,7 @@ def _of_weights(lines: Lines, q: Any, weak: bool, method: str, weights: Any, axi
     if lines.skip:
         raise refused(a, "numpy.nanquantile with weights", "give the elements that are NaN the weight 0 and another "
                       "value")
-    w = as_value(a.builder, weights)
+    w: Any = as_value(a.builder, weights)
     if w.shape != a.shape:
         if axis is None:
             raise TypeError("Axis must be specified when shapes of a and weights differ.")
@@ -214,7 +214,7 @@ def _of_weights(lines: Lines, q: Any, weak: bool, method: str, weights: Any, axi
         raise ValueError("Weights must be non-negative.")
     w = broadcast_to(w, a.shape)
     w = taken(flatten_end(move_to_end(w, lines.axes), len(lines.axes)), lines.order)
-    total = np.cumsum(w, axis=-1, dtype=np.float64)
+    total: Any = np.cumsum(w, axis=-1, dtype=np.float64)
     total = total / total[..., -1:]
     if np.isnan(total[LAST]).any():
         raise ValueError("Weights included NaN, inf or were all zero.")

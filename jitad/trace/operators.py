@@ -46,14 +46,14 @@ def _numbers_alone(ufunc: np.ufunc, x: Tracer, other: Any, swap: bool) -> Any:
     questions that arrays and other dtypes raise. None if it is something else."""
     if not _is_float64_number(x):
         return None
-    builder, row = x.recorder, ufuncs.row_of(ufunc)
+    builder, row = x.builder, ufuncs.row_of(ufunc)
     if type(other) is float:
         number = builder.number(other)
     elif type(other) is type(x) and other.builder is builder and _is_float64_number(other):
         number = other._fixed
     else:
         return None
-    if row is None:
+    if row is None or (ufunc is np.power and (x.boxed or getattr(other, "boxed", False))):
         return None
     return builder.on_numbers(row, (number, x._fixed) if swap else (x._fixed, number), 4)
 
@@ -64,7 +64,7 @@ def on_a_number(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
     row = ufuncs.row_of(ufunc)
     if row is None or ufunc in ufuncs.COMPOSED or not _is_float64_number(x):
         return None
-    return x.recorder.on_numbers(row, (x._fixed,))
+    return x.builder.on_numbers(row, (x._fixed,))
 
 
 def element_of(x: Tracer, i: int) -> Any:
@@ -73,7 +73,7 @@ def element_of(x: Tracer, i: int) -> Any:
     shape = node.aval.shape
     if len(shape) != 1 or node.prim.kind in _SEEN_THROUGH or not -shape[0] <= i < shape[0]:
         return None
-    return x.recorder.element(x._fixed, i if i >= 0 else i + shape[0])
+    return x.builder.element(x._fixed, i if i >= 0 else i + shape[0])
 
 
 def binary(ufunc: np.ufunc, swap: bool = False, logic: bool = False) -> Callable[[Any, Any], Any]:
@@ -102,10 +102,10 @@ def power(swap: bool = False) -> Callable[[Any, Any], Any]:
                 return general(self._as_weak(cast(self, np.float64)), other)        # as Python's int
             return general(self, other)
         short = _SHORT_POWERS.get(other)
-        if short is None:
+        if short is None or (short is np.sqrt and not (self.ndim or self.boxed)):    # of numbers it is a power
             return general(self, other)
         if _is_float64_number(self):
-            return self.recorder.on_numbers(ufuncs.row_of(short), (self._fixed,))
+            return self.builder.on_numbers(ufuncs.row_of(short), (self._fixed,))
         result = ufuncs.apply_ufunc(short, self)
         return self._as_weak(result) if self.weak else result
     return operator

@@ -59,7 +59,8 @@ def holds_user_code(function: FunctionType) -> bool:
         except ValueError:
             continue
         for item in content.values() if isinstance(content, dict) else (content,):
-            if isinstance(item, FunctionType) and item is not function and is_user_function(item):
+            if hasattr(type(item), "__jitad_nested__") or (
+                    isinstance(item, FunctionType) and item is not function and is_user_function(item)):
                 return True
     return False
 

@@ -24,8 +24,8 @@ import numpy as np
 from jitad.cache.guards import Unguardable, freeze
 from jitad.errors import ArgumentTypeError, ConcretizationError, JitadError, LeakedTracerError, OutputError
 from jitad.evaluate import evaluate_node
-from jitad.primitives.core import TABLE, Primitive
-from jitad.tape import Aval, Builder, Node, Tape, Value, Where
+from jitad.primitives.core import TABLE
+from jitad.tape import Aval, Builder, Tape, Value, Where
 from jitad.trace.captures import Captures
 from jitad.trace.dispatch import plain
 from jitad.trace.leaves import aval_of, is_dynamic, refusal
@@ -36,8 +36,6 @@ from jitad.trace.where import line_of, user_line
 
 __all__ = ["Recorder", "Recording", "as_output", "current", "record", "user_line"]
 
-
-NO_PARAMS: dict[str, Any] = {}
 
 # --- the recorder ---------------------------------------------------------------------------
 
@@ -79,8 +77,6 @@ class Recorder(Builder):
         self.refusals: list[JitadError] = []             # raised so far; see `trace.dispatch`
         self._concrete: dict[int, Any] = {}
         self._places: dict[tuple[int, int], tuple[Where | None, CodeType]] = {}
-        self._results: dict[Primitive, Aval] = {}        # of rows of numbers
-        self._numbers: dict[float, int] = {}
         self.examples: dict[int, int] = {}               # placeholders for one example -> all of them
 
     def where(self, depth: int = 1) -> Where | None:
@@ -97,40 +93,6 @@ class Recorder(Builder):
                 return known[0]
             frame = frame.f_back                         # type: ignore[assignment]
         return None
-
-    def on_numbers(self, prim: Primitive, inputs: tuple[int, ...], depth: int = 3) -> Value:
-        """As `apply` and `value` for a row without params and float64 numbers, the short way."""
-        key = (prim, inputs, ())
-        number = self._memo.get(key)
-        if number is None:
-            self._check_active()
-            nodes = self.nodes
-            aval = self._results.get(prim)
-            if aval is None:
-                aval = self._results[prim] = prim.infer(*(nodes[i].aval for i in inputs))
-            number = self._memo[key] = len(nodes)
-            nodes.append(Node(prim, inputs, NO_PARAMS, aval, self.where(depth)))
-        return self._wrap(self, number)
-
-    def element(self, array: int, i: int) -> Value:
-        """Element `i` of a vector, a node that is no view, the short way."""
-        index = ((i, ()),)
-        key = (TABLE["view"], (array,), (("index", index), ("shape", ())))
-        number = self._memo.get(key)
-        if number is None:
-            self._check_active()
-            number = self._memo[key] = len(self.nodes)
-            aval = Aval((), self.nodes[array].aval.dtype)
-            self.nodes.append(Node(key[0], (array,), {"shape": (), "index": index}, aval, self.where(3)))
-        return self._wrap(self, number)
-
-    def number(self, x: float) -> int:
-        """The node of a constant."""
-        known = self._numbers.get(x) if x else None      # zero has two signs
-        if known is None:
-            known = self.const(x).number
-            self._numbers[x] = known
-        return known
 
     def traced_input(self, value: Any, name: str) -> Value:
         """A new input of the tape whose value, for this recording, is `value`."""
@@ -211,21 +173,21 @@ class Recorder(Builder):
         """The error for a value of another recording that is used in this one."""
         return _leaked(value.builder, f"met in the recording of `{self.function_name}`")
 
-    def _check_active(self) -> None:
+    def check_active(self) -> None:
         if not self.active:
             raise _leaked(self, "used after that recording had ended")
 
     def input(self, aval: Aval, name: str) -> Value:
-        self._check_active()
+        self.check_active()
         return super().input(aval, name)
 
     def const(self, value: Any, weak: bool = False) -> Value:
-        self._check_active()
+        self.check_active()
         return super().const(value, weak)
 
     def apply(self, prim: Any, inputs: Sequence[int], params: Mapping[str, Any], where: Where | None = None) -> int:
         if not self.active:
-            self._check_active()
+            self.check_active()
         return super().apply(prim, inputs, params, where)
 
 

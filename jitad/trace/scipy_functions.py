@@ -1,5 +1,12 @@
 """All functions that do not dispatch and have a rule: importing this module fills `SUBSTITUTES`."""
-from jitad.trace import numpy_substitutes, scipy_linalg, scipy_special
+from jitad.trace import (
+    numpy_substitutes,
+    scipy_linalg,
+    scipy_linalg_factors,
+    scipy_linalg_structured,
+    scipy_special,
+)
 from jitad.trace.substitutes import SUBSTITUTES
 
-__all__ = ["SUBSTITUTES", "numpy_substitutes", "scipy_linalg", "scipy_special"]
+__all__ = ["SUBSTITUTES", "numpy_substitutes", "scipy_linalg", "scipy_linalg_factors",
+           "scipy_linalg_structured", "scipy_special"]

@@ -59,13 +59,17 @@ continuous("halfnorm", "", lambda x: log_normal_density(x) + LOG2, POSITIVE,
 
 def _exponnorm(x: Any, k: Any) -> Any:
     """``exp(1 / (2 K**2) - x / K) * ndtr(x - 1 / K) / K``; where the two factors cancel, for x < 1 / K, by their
-    product ``exp(-x**2 / 2) erfcx((1 / K - x) / sqrt(2)) / (2 K)`` (DLMF 7.2.3 and 7.2.7)."""
+    product ``exp(-x**2 / 2) erfcx((1 / K - x) / sqrt(2)) / (2 K)`` (DLMF 7.2.3 and 7.2.7), and far from there by the
+    asymptotic series of that (DLMF 7.12.1)."""
     rate = 1.0 / k
     u = x - rate
-    left = u < 0
-    scaled = np.log(sp.erfcx(where(left, -u / SQRT2, 0.0)))
-    tail = where(left, -0.5 * np.square(x) + scaled - LOG2, rate * (0.5 * rate - x) + sp.log_ndtr(where(left, 0.0, u)))
-    return tail - np.log(k)
+    left, far = u < 0, u < -70.0
+    scaled = np.log(sp.erfcx(where(left & ~far, -u / SQRT2, 0.0))) - LOG2 - np.log(k)
+    right = rate * (0.5 * rate - x) + sp.log_ndtr(where(left, 0.0, u)) - np.log(k)
+    gap = where(far, 1.0 - x * k, 1.0)
+    w = np.square(where(far, k / gap, 0.0))
+    series = np.log1p(-w * (1.0 - w * (3.0 - w * (15.0 - w * (105.0 - w * 945.0))))) - np.log(gap)
+    return where(left, -0.5 * np.square(x) + where(far, series - LOG_SQRT_2PI, scaled), right)
 
 
 def _exponnorm_part(x: Any, k: Any) -> Any:
@@ -173,8 +177,15 @@ def _gumbel_log_tail(x: Any) -> Any:
 
 continuous("cauchy", "", lambda x: -np.log(PI) - log_one_plus_square(x), symmetric=True,
            cdf=lambda x: np.arctan2(1.0, -x) / PI, logcdf=lambda x: _cauchy_logcdf(x),
-           ppf=lambda q: where(q < 0.5, -1.0 / np.tan(PI * q), 1.0 / np.tan(PI * (1.0 - q))),
+           ppf=lambda q: _cauchy_ppf(q),
            mean=lambda: np.nan, var=lambda: np.nan, entropy=lambda: np.log(4.0 * PI))
+
+
+def _cauchy_ppf(q: Any) -> Any:
+    """``tan(pi (q - 1/2))``, towards the ends as a reciprocal."""
+    middle, low = np.absolute(q - 0.5) < 0.25, q < 0.5
+    slope = np.tan(PI * where(middle, q - 0.5, where(low, q, 1.0 - q)))
+    return where(middle, slope, where(low, -1.0, 1.0) / slope)
 
 
 def _cauchy_logcdf(x: Any) -> Any:

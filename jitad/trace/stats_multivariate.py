@@ -191,9 +191,9 @@ def _on_the_simplex(x: Any, alpha: Any) -> Any:
     if x.shape[0] not in (alpha.shape[0] - 1, alpha.shape[0]):
         raise ValueError("Vector 'x' must have either the same number of entries as, or one entry fewer than, "
                          f"parameter vector 'a', but alpha.shape = {alpha.shape} and x.shape = {x.shape}.")
-    if x.ndim > 2:
-        raise ValueError("The input must be one dimensional or a two dimensional matrix containing the entries.")
     if x.shape[0] != alpha.shape[0]:
+        if x.ndim > 2:
+            raise ValueError("The input must be one dimensional or a two dimensional matrix containing the entries.")
         x = np.concatenate([x, (1.0 - np.sum(x, axis=0))[None]])
     if np.min(x) < 0:
         raise ValueError("Each entry in 'x' must be greater than or equal to zero.")

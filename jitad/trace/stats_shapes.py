@@ -86,7 +86,7 @@ continuous("beta", "a b", lambda x, a, b: sp.xlogy(a - 1.0, x) + sp.xlog1py(b - 
            entropy=lambda a, b: (sp.betaln(a, b) - (a - 1.0) * sp.psi(a) - (b - 1.0) * sp.psi(b)
                                  + (a + b - 2.0) * sp.psi(a + b)))
 
-HALF_STEP = (-1 / 8, 1 / 192, -1 / 640, 17 / 14336, -31 / 18432)
+HALF_STEP = (-1 / 8, 1 / 192, -1 / 640, 17 / 14336, -31 / 18432, 691 / 180224)
 """``gammaln(x + 1/2) - gammaln(x) = log(x) / 2 + sum(HALF_STEP[k] / x**(2 k + 1))``: DLMF 5.11.8 with h = 0 and 1/2,
 B_n(1/2) = (2**(1 - n) - 1) B_n (DLMF 24.4.27)."""
 
@@ -95,7 +95,7 @@ def log_t_constant(df: Any) -> Any:
     """Logarithm of the density of Student's t at 0."""
     x = 0.5 * df
     u = 1.0 / x
-    near = x < 30.0
+    near = x < 12.0
     series = HALF_STEP[-1] * np.ones_like(u)
     for c in reversed(HALF_STEP[:-1]):
         series = series * (u * u) + c

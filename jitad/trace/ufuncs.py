@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import TABLE, Primitive, builder_of, cast
+from jitad.primitives.core import TABLE, Primitive, builder_of, cast, lift, select
 from jitad.primitives.special_rows import SEVERAL
 from jitad.tape import Value
 from jitad.trace.dispatch import ADVICE, builder_in, call, checked, lift_all, name_of, not_mutable, plain, refused
@@ -42,7 +42,26 @@ def apply_ufunc(ufunc: np.ufunc, *operands: Any) -> Any:
         operands = tuple(strong(o) for o in operands)
     if ufunc is np.power:
         _check_power(builder, *operands)
+        return _power(row, *operands)
     return row(*operands)
+
+
+def _power(row: Primitive, base: Any, exponent: Any) -> Any:
+    """NumPy takes the root of an array to the power 0.5, which at -inf and -0.0 is another number."""
+    result = row(base, exponent)
+    arrays = any(isinstance(x, np.ndarray) or (isinstance(x, Value) and (x.ndim or getattr(x, "boxed", False)))
+                 for x in (base, exponent))
+    base, exponent = (x if isinstance(x, Value) else np.asarray(x) for x in (base, exponent))
+    if not arrays or exponent.ndim or result.dtype.kind != "f":
+        return result
+    if not isinstance(exponent, Value) or exponent.node.prim.kind == "const":
+        half = exponent.node.params["value"].value if isinstance(exponent, Value) else exponent
+        return TABLE["sqrt"](cast(lift(result.builder, base), result.dtype)) if half == 0.5 else result
+    other = TABLE["logical_and"](TABLE["eq"](exponent, 0.5), TABLE["le"](base, 0.0))
+    with result.builder.plain():
+        factor = select(other, select(TABLE["lt"](base, 0.0), np.nan, TABLE["copysign"](1.0, base)), 1.0)
+        factor = cast(TABLE["stop_gradient"](factor), result.dtype)
+    return result * factor
 
 
 def _operand(builder: Any, operand: Any) -> Any:

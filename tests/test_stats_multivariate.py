@@ -1,0 +1,148 @@
+"""Multivariate distributions against scipy.stats: values, derivatives, and the errors that SciPy raises."""
+from __future__ import annotations
+
+import mpmath as mp
+import numpy as np
+import pytest
+import scipy.stats as st
+
+from jitad.cache.identity import unwrap
+from jitad.differentiate import pullback
+from jitad.evaluate import GuardMiss, evaluate
+from jitad.tape import Builder
+from jitad.trace.recorder import record
+
+rng = np.random.default_rng(0)
+root = rng.normal(size=(3, 3))
+S = root @ root.T + np.eye(3)
+x, mu = rng.normal(size=(2, 3))
+X = rng.normal(size=(5, 3))
+W = np.stack([S + i * np.eye(3) for i in range(4)], -1)
+alpha, p = np.array([0.5, 2.0, 3.0]), np.array([0.2, 0.3, 0.5])
+D = rng.dirichlet(np.full(3, 20.0), 6).T
+N = np.array([[2.0, 3.0, 5.0], [1.0, 0.0, 9.0]])
+mvn, mvt, wishart, dirichlet, multinomial = (
+    st.multivariate_normal, st.multivariate_t, st.wishart, st.dirichlet, st.multinomial)
+
+CASES = [
+    (lambda x, m, S: mvn.logpdf(x, m, S), (x, mu, S)), (lambda x, m, S: mvn.pdf(x, mean=m, cov=S), (X, mu, S)),
+    (lambda x, m, S: mvn(m, cov=S).logpdf(x), (X.reshape(5, 1, 3), mu, S)), (lambda x: mvn.logpdf(x), (0.3,)),
+    (lambda x: mvn.logpdf(x, np.zeros(3)), (X,)), (lambda x, s: mvn.logpdf(x, None, s), (x, 2.0)),
+    (lambda x, s: mvn.logpdf(x, [0, 0, 0], s), (X, mu**2 + 0.1)), (lambda x, s: mvn.logpdf(x, np.zeros(3), s), (X, 0.7)),
+    (lambda x: mvn.logpdf(x, np.zeros(3), [1.0, 2.0, 3.0]), (X,)), (lambda x: mvn.logpdf(x, cov=np.eye(3)), (x,)),
+    (lambda m, S: mvn.entropy(m, S), (mu, S)), (lambda S: mvn(cov=S).entropy(), (S,)),
+    (lambda x, m, S, df: mvt.logpdf(x, m, S, df), (X, mu, S, 3.5)), (lambda x, df: mvt.logpdf(x, df=df), (x, 7.5)),
+    (lambda x, m, S, df: mvt(m, S, df=df).pdf(x), (X[:, :2], mu[:2], S[:2, :2], 3.5)),
+    (lambda x, m, S: mvt.logpdf(x, m, S, 60), (rng.normal(size=(2, 4)), np.ones(4), 2.0)),
+    (lambda x, df, S: wishart.logpdf(x, df, S), (S + 1, 4.5, S)), (lambda x, df, S: wishart(df, S).pdf(x), (W, 4.5, S)),
+    (lambda x, df, S: wishart.logpdf(x, df, S), (x**2 + 1, 4.5, 2.0)), (lambda df, S: wishart.mean(df, S), (4.5, S)),
+    (lambda x, df: wishart.logpdf(x, df, [1.0, 2.0, 3.0]), (x**2 + 1, 4.5)), (lambda df, S: wishart.var(df, S), (4.5, S)),
+    (lambda x, a: dirichlet.logpdf(x, a), (p, alpha)), (lambda x, a: dirichlet(a).logpdf(x), (D, alpha)),
+    (lambda x, a: dirichlet.pdf(x, a), (D[:2], alpha)), (lambda a: dirichlet.logpdf([0.2, 0.3], a), (alpha,)),
+    (lambda a: dirichlet.mean(a), (alpha,)), (lambda a: dirichlet(a).var(), (alpha,)),
+    (lambda a: dirichlet.entropy(a), (alpha,)),
+    (lambda n, p: multinomial.logpmf(n, n.sum(-1).astype(int), p), (N, p)),
+    (lambda n, p: multinomial(10, p).pmf(n), (N + [[0], [0.5]], p)),
+    (lambda n, q: multinomial.logpmf(n, 10, q / q.sum()), (N[0], p)),
+    (lambda n, p: multinomial.logpmf(n, [10, -1], p), (N, p)),
+    (lambda n, p: multinomial.logpmf(n, 10, p), (N[0], p - [0.3, 0.0, 0.0])),
+]
+
+
+def slopes_of(tape, args, weights):
+    builder = Builder()
+    inputs = [builder.input(tape.nodes[i].aval, f"x{i}") for i in tape.inputs]
+    outputs = builder.replay(tape, inputs)
+    return evaluate(builder.finish(pullback(builder, outputs, [builder.const(weights)], inputs)), *args)
+
+
+@pytest.mark.filterwarnings("ignore:Some rows of `p`")
+@pytest.mark.parametrize(("f", "args"), CASES, ids=range(len(CASES)))
+def test_value_and_derivatives(f, args):
+    tape = record(unwrap(f), args).tape()
+    expected = np.asarray(f(*args))
+    got, = evaluate(tape, *args)
+    assert (got.shape, got.dtype) == (expected.shape, expected.dtype)
+    np.testing.assert_allclose(got, expected, rtol=1e-11)
+    if not np.isfinite(expected).all() or got.dtype != float:
+        return
+    weights = np.asarray(rng.normal(size=expected.shape))
+    slopes = slopes_of(tape, args, weights)
+    for i, a in enumerate(args):
+        name = f.__code__.co_varnames[i]
+        if name == "n" or (name == "p" or a is p or a is D):
+            continue                                                # counts, and points on the simplex
+        t = np.asarray(rng.normal(size=np.shape(a)))
+        t = (t + np.swapaxes(t, 0, 1)) / 2 if np.shape(a)[:2] in ((2, 2), (3, 3)) else t
+        moved = [[b + s * 1e-4 * t if i == j else b for j, b in enumerate(args)] for s in (1, -1, 2, -2)]
+        one, minus, two, minus_two = (np.sum(weights * f(*m)) for m in moved)
+        expected_slope = (8 * (one - minus) - (two - minus_two)) / 12e-4
+        np.testing.assert_allclose(np.sum(slopes[i] * t), expected_slope, rtol=2e-8, atol=1e-9)
+
+
+def test_derivatives_on_the_simplex():
+    """d logpmf / d p = n / p, the last component being free where the sum is 1; d logpdf / d x = (alpha - 1) / x."""
+    for f, args, slope in ((lambda p, n: multinomial.logpmf(n, 10, p), (p, N[0]), N[0] / p),
+                           (lambda x, a: dirichlet.logpdf(x, a), (p, alpha), (alpha - 1) / p)):
+        slopes, _ = slopes_of(record(unwrap(f), args).tape(), args, np.ones(()))
+        np.testing.assert_allclose(slopes, slope, rtol=1e-13)
+
+
+def test_large_degrees_of_freedom():
+    for points in (X, X[:, :2]):
+        def f(x, df):
+            return mvt.logpdf(x, df=df, loc=np.zeros(x.shape[1]))
+
+        tape = record(unwrap(f), (points, 1e10)).tape()
+        for df in (1e10, 1e15, np.inf):
+            got, = evaluate(tape, points, df)
+            with mp.workdps(50):
+                d, v = points.shape[1], mp.mpf(df)
+                exact = [mp.loggamma((v + d) / 2) - mp.loggamma(v / 2) - d * mp.log(v * mp.pi) / 2
+                         - (v + d) / 2 * mp.log1p(mp.mpf(s) / v) for s in (points**2).sum(1)] if df < np.inf else (
+                             mvn.logpdf(points, np.zeros(d)))
+            np.testing.assert_allclose(got, np.array(exact, float), rtol=1e-14)
+
+
+@pytest.mark.parametrize(("f", "args"), [
+    (lambda x: mvn.logpdf(x, np.zeros((2, 2))), (x,)), (lambda x, S: mvn.logpdf(x, [0, 0, 0], S), (x, S[:2])),
+    (lambda x, S: mvn.logpdf(x, [0, 0, 0], S), (x, S[:2, :2])), (lambda x, S: mvn.logpdf(x, None, S), (x, W)),
+    (lambda x, d: mvt.logpdf(x, df=d), (x, -1.0)), (lambda x, d: mvt.logpdf(x, df=d), (x, np.nan)),
+    (lambda x, d: mvt(df=d).logpdf(x), (x, 0.0)),
+    (lambda x, a: dirichlet.logpdf(x, a), (p, -alpha)), (lambda x, a: dirichlet.logpdf(x, a), (p, S)),
+    (lambda x, a: dirichlet.logpdf(x, a), (p[:1], alpha)), (lambda x, a: dirichlet.logpdf(x, a), (p * 1.01, alpha)),
+    (lambda x, a: dirichlet.logpdf(x, a), (-p, alpha)), (lambda x, a: dirichlet.logpdf(x, a), (p * 5, alpha)),
+    (lambda x, a: dirichlet.logpdf(x, a), (np.array([0.0, 0.5, 0.5]), alpha)),
+    (lambda x, a: dirichlet.logpdf(x, a), (np.ones((2, 1, 1)) / 3, alpha)),
+    (lambda x, p: multinomial.logpmf(x, 10, p), (N[:, :2], p)), (lambda x, p: multinomial.logpmf(x, 10, p), (3.0, p)),
+    (lambda x, S: wishart.logpdf(x, 5, S), (S, S[:2])), (lambda x, S: wishart.logpdf(x, 5, S), (S, W)),
+    (lambda x, S: wishart.logpdf(x, 2.0, S), (S, S)), (lambda x, S: wishart.logpdf(x, [5.0, 5.0], S), (S, S)),
+    (lambda x, S: wishart.logpdf(x, 5, S), (S[:2], S)), (lambda x, S: wishart.logpdf(x, 5, S), (S[:2, :2], S)),
+    (lambda x, S: wishart.logpdf(x, 5, S), (W[None], S)),
+])
+def test_errors_are_scipys(f, args):
+    with pytest.raises(ValueError, match=".") as expected:
+        f(*args)
+    with pytest.raises(ValueError, match=".") as caught:
+        record(unwrap(f), args)
+    words = str(expected.value).split()
+    assert str(caught.value).split()[:3] == words[:3]
+
+
+def test_matrices_that_are_not_positive_definite():
+    bad = np.array([[1.0, 2.0], [2.0, 1.0]])
+    f = lambda x, S: mvn.logpdf(x, np.zeros(2), S)
+    tape = record(unwrap(f), (x[:2], np.eye(2))).tape()
+    with pytest.raises(np.linalg.LinAlgError):
+        evaluate(tape, x[:2], bad)
+    with pytest.raises(np.linalg.LinAlgError):
+        record(unwrap(lambda x: mvn.logpdf(x, np.zeros(3), 0.0)), (x,))
+
+
+def test_a_point_that_leaves_the_simplex_is_noticed_later():
+    f = lambda x, a: dirichlet.logpdf(x, a)
+    tape = record(unwrap(f), (p, alpha)).tape()
+    with pytest.raises(GuardMiss):
+        evaluate(tape, p * 1.01, alpha)
+    with pytest.raises(GuardMiss):
+        evaluate(tape, p, -alpha)
