@@ -11,7 +11,7 @@ from pathlib import Path
 if __package__ in (None, ""):  # run as a file
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import benchmarks  # noqa: I001  (sets the number of threads; before NumPy)
+import benchmarks  # noqa: F401, I001  (sets the number of threads; before NumPy)
 
 from collections.abc import Callable
 from time import perf_counter

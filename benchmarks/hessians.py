@@ -1,4 +1,6 @@
-"""Hessians of models with 50 parameters, in gradients of the same model: `python -m benchmarks.hessians`.
+"""Hessians of models with 50 parameters, in gradients of the same model:
+
+    OPENBLAS_NUM_THREADS=1 python -m benchmarks.hessians
 
 The aim is at most three times 50/8 gradients: as many lanes as a vector register has, and room for the rest.
 """
@@ -53,18 +55,21 @@ def forty_eight_schools(rng: np.random.Generator) -> tuple[np.ndarray, tuple[Any
     return rng.uniform(-1, 1, size=50), (8 + 10 * rng.normal(size=48), rng.uniform(9, 18, size=48))
 
 
-def best(call: Callable[[], Any], seconds: float = 0.5) -> float:
-    """The shortest time of a call."""
-    call()
-    start = time.perf_counter()
-    call()
-    count = max(1, int(0.01 / (time.perf_counter() - start + 1e-9)))
-    shortest, end = np.inf, time.perf_counter() + seconds
-    while time.perf_counter() < end:
+def best(*calls: Callable[[], Any], seconds: float = 1.0) -> list[float]:
+    """The shortest time of each call; they take turns, so that each finds the machine idle now and then."""
+    counts = []
+    for call in calls:
+        call()
         start = time.perf_counter()
-        for _ in range(count):
-            call()
-        shortest = min(shortest, (time.perf_counter() - start) / count)
+        call()
+        counts.append(max(1, int(0.001 / (time.perf_counter() - start + 1e-9))))
+    shortest, end = [np.inf] * len(calls), time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        for n, (call, count) in enumerate(zip(calls, counts, strict=True)):
+            start = time.perf_counter()
+            for _ in range(count):
+                call()
+            shortest[n] = min(shortest[n], (time.perf_counter() - start) / count)
     return shortest
 
 
@@ -76,7 +81,7 @@ def main() -> None:
         start = time.perf_counter()
         hessian(theta, *data)
         first = time.perf_counter() - start
-        g, h = best(lambda: gradient(theta, *data)), best(lambda: hessian(theta, *data))   # noqa: B023
+        g, h = best(lambda: gradient(theta, *data), lambda: hessian(theta, *data))          # noqa: B023
         print(f"{name:22} {1e6 * g:7.2f} us {1e6 * h:7.2f} us {h / g:6.1f}   {first:.2f} s")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from jitad.compile.forks import gate
 from jitad.display import Text
 from jitad.entry import Entry
-from jitad.errors import SignatureError
+from jitad.errors import SignatureError, UnsupportedOperationError
 from jitad.request import Arguments
 from jitad.tape import Tape
 
@@ -56,8 +56,15 @@ class CompiledTape:
 
     @property
     def tape(self) -> Tape:
-        """The optimised tape."""
+        """The optimised tape. What runs on the tape machine has none until it is asked for, which takes its time."""
+        self._entry.complete(self._transformed._target, self._arguments)
         return self._entry.tape
+
+    @property
+    def tier(self) -> str:
+        """What runs: ``"kernel"``, compiled code, or ``"machine"``, an interpreter of op-codes for what is too long and
+        too irregular to compile."""
+        return self._kernel.tier
 
     @property
     def signature(self) -> Any:
@@ -66,14 +73,18 @@ class CompiledTape:
 
     @property
     def source(self) -> Text:
-        """The generated code as Python source."""
-        return Text(self._printable.source)
+        """The generated code as Python source; of what runs on the tape machine, a list of its op-codes."""
+        return Text(self._kernel.source if self.tier == "machine" else self._printable.source)
 
     @property
     def source_file(self) -> Path:
-        """The generated code in a file of its own, which lives as long as the process."""
+        """The generated code in a file of its own, which lives as long as the process.
+
+        Raises `UnsupportedOperationError` for what runs on the tape machine, as `step` does.
+        """
         from jitad.compile.source import write
 
+        self._require_kernel("generated code")
         return write(self._printable.source)
 
     def step(self, *args: Any, **kwargs: Any) -> Any:
@@ -83,6 +94,7 @@ class CompiledTape:
         """
         from jitad.compile.source import run
 
+        self._require_kernel("generated code")
         inputs = self._inputs_like(args, kwargs)
         status, outputs = run(self.source_file, self._printable.program, self.tape, inputs)
         if status:
@@ -124,7 +136,15 @@ class CompiledTape:
 
         Raises `SignatureError` for arguments of another signature.
         """
-        return self._entry.interpret(self._inputs_like(args, kwargs))
+        inputs = self._inputs_like(args, kwargs)
+        self._entry.complete(self._transformed._target, self._arguments)
+        return self._entry.interpret(inputs)
+
+    def _require_kernel(self, what: str) -> None:
+        if self.tier == "machine":
+            raise UnsupportedOperationError(
+                f"`{self._transformed.__name__}` runs on the tape machine and has no {what}; "
+                'compile it with g.compile(*args, tier="kernel")')
 
     @cached_property
     def cfunc(self) -> Any:
@@ -136,35 +156,47 @@ class CompiledTape:
         is not the vector's length; -2: it raised another error, which is printed. Captured values are bound
         as they are now. The object keeps alive what the function needs. It may run in several threads at once
         and takes no lock and no GIL, but for points that take another way through the user's branches:
-        those go through Python. Bound arrays in C order are used in place, others are copied.
+        those go through Python, as all points do for what runs on the tape machine (there the sweeps run without
+        the GIL). Bound arrays in C order are used in place, others are copied.
+
+        Of a `batch`, `x` and `grad` are the whole arrays, `dim` their size, and `logp` has a value for each example;
+        status 1 says that something of it is not finite.
 
         Raises `SignatureError` unless the differentiated argument is one float64 vector, and the value a float64.
         """
-        from jitad.compile.callback import Callback
+        from jitad.compile.callback import Callback, PythonCallback
 
         if self._transformed._request.seed_name:
             raise SignatureError(f"a C function is for a value and its gradient; `{self._transformed.__name__}` was "
                                  f"compiled for {self._transformed._request.what}")
         transformed, arguments = self._transformed.value_and_grad, self._arguments
-        if transformed._request.batch:
-            raise SignatureError(f"a C function is for one example; compile `{transformed.__name__}` without batch")
         place = transformed._request.argnums
         leaf = arguments.leaves[arguments.span(place)[0]] if isinstance(place, int) and arguments.counts[
             place] == 1 else None
-        if not isinstance(leaf, np.ndarray) or leaf.ndim != 1 or leaf.dtype != np.float64:
+        several = bool(transformed._request.batch)
+        if not isinstance(leaf, np.ndarray) or (leaf.ndim != 1 and not several) or leaf.dtype != np.float64:
             raise SignatureError(f"a C function needs one float64 vector to differentiate; `{transformed.__name__}` is "
                                  f"differentiated by argument {place}; use ravel and reshape, or argnums=")
-        entry = transformed._complete(arguments)
+        with gate:
+            entry = transformed._entry(arguments)
+            if entry.machine is None:
+                entry.complete(transformed._target, arguments)
         captured = entry.captured(transformed._target)
         if captured is None:
             raise SignatureError(f"what `{transformed.__name__}` captures has changed; compile again")
-        if (dtype := entry.tape.nodes[entry.tape.outputs[0]].aval.dtype) != np.float64:
+        dtype = (entry.machine.outputs[0][1] if entry.machine else entry.tape.nodes[entry.tape.outputs[0]].aval).dtype
+        if dtype != np.float64:
             raise SignatureError(f"a C function needs a float64 value; `{transformed.__name__}` returns {dtype}")
+        if several and entry.tape.nodes[entry.tape.outputs[1]].aval.shape != leaf.shape:
+            raise SignatureError(f"a C function needs gradients as large as the array that varies: `out_axes` of "
+                                 f"`{transformed.__name__}` must be as its in_axes")
         index = sum(arguments.dynamic[:arguments.span(place)[0]])
 
         def otherwise(x: np.ndarray) -> Any:
             args = [x if i == place % len(arguments.args) else a for i, a in enumerate(arguments.args)]
             return transformed(*args, **arguments.kwargs)
+        if entry.machine is not None:
+            return PythonCallback(leaf.size, otherwise)
         with gate:
             return Callback(entry.tape, [*arguments.inputs, *captured], index, otherwise)
 
@@ -209,7 +241,9 @@ class CompiledTape:
 
     def __repr__(self) -> str:
         names = ", ".join(f"{n}: {leaf}" for n, leaf in zip(self._entry.names, self.signature.leaves, strict=True))
-        return f"<CompiledTape of {self._transformed.__name__} ({names}), {len(self.tape)} nodes>"
+        size = f"{len(self._kernel.machine)} operations on the tape machine" if self.tier == "machine" else (
+            f"{len(self.tape)} nodes")
+        return f"<CompiledTape of {self._transformed.__name__} ({names}), {size}>"
 
 
 def _compiled_for(transformed: Transformed, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CompiledTape:

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from jitad.differentiate import one, pullback, pushforward
-from jitad.differentiate_onehot import OneHot
+from jitad.differentiate_onehot import Tangents
 from jitad.errors import ArgumentTypeError, OutputError
 from jitad.primitives.core import cast, full
 from jitad.primitives.index import reshape, tril
@@ -58,6 +58,7 @@ class Derivation:
     arguments: tuple[Argument, ...]
     seeds: tuple[Value, ...] = ()
     seed_tree: TreeDef | None = None
+    standing_in: tuple[Value, ...] | None = None           # for gradients that the tape does not compute
 
     def parts(self) -> tuple[list[Value], list[str], Result]:
         """All that is asked for: values, labels, and how they are returned."""
@@ -90,6 +91,8 @@ class Derivation:
 
     @cached_property
     def gradients(self) -> list[Value]:
+        if self.standing_in is not None:
+            return [*self.standing_in]
         return pullback(self.builder, [self.scalar], [one(self.scalar)], self.wrt) if self.wrt else []
 
     @cached_property
@@ -237,10 +240,10 @@ def unit_cotangents(value: Value) -> tuple[Value, int | None]:
     return spread(one(value), (size, *shape), index), size
 
 
-def _unit_tangents(value: Value) -> tuple[Value | OneHot, int | None]:
+def _unit_tangents(value: Value) -> tuple[Value | Tangents, int | None]:
     """The same for tangents, which need not be a matrix yet."""
     size = value.aval.size
-    return (one(value), None) if size == 1 else (OneHot.unit(value, one(value)), size)
+    return (one(value), None) if size == 1 else (Tangents.unit(one(value)), size)
 
 
 def _by_columns(builder: Builder, outputs: Sequence[Value], wrt: Sequence[Value]) -> list[list[Value]]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from jitad.differentiate_onehot import OneHot, added, branches, dense, linear_rule
+from jitad.differentiate_onehot import Block, Tangents, added, aligned, branches, linear_rule
 from jitad.differentiate_rows import Rows
 from jitad.differentiate_scan import scan_cotangents, scan_tangents
 from jitad.differentiate_zeros import MOVING, both, either, known, moved, sensitive, tame
@@ -214,10 +214,14 @@ def _no_rule(prim: Primitive, node: Node) -> UnsupportedOperationError:
 
 
 def pushforward(builder: Builder, outputs: Sequence[Value], primals: Sequence[Value],
-                tangents: Sequence[Value | OneHot], length: int | None = None) -> list[Value]:
-    """Tangents of `outputs` for the `tangents` of `primals`, appended to `builder`; `length` of each if given."""
-    rows = Rows(builder, length) if length is not None else None
+                tangents: Sequence[Any], length: int | None = None) -> list[Value]:
+    """Tangents of `outputs` for the `tangents` of `primals`, appended to `builder`; `length` of each if given, which may
+    be `Tangents`."""
     known: dict[int, Any] = {p.number: t for p, t in zip(primals, tangents, strict=True)}
+    rule = _node_jvp
+    if length is not None:
+        rule = _node_jvps
+        known = {n: t if isinstance(t, Tangents) else Tangents((Block(t, 0),)) for n, t in known.items()}
     line = builder.line
     first, last = min(known), max((o.number for o in outputs), default=-1)
     for number in range(first, last + 1):
@@ -230,28 +234,23 @@ def pushforward(builder: Builder, outputs: Sequence[Value], primals: Sequence[Va
         elif node.aval.dtype.char in CARRYING:
             arriving = [known.get(i) for i in node.inputs]
             if any(t is not None for t in arriving):
-                known[number] = _node_jvp(builder, number, node, arriving, rows)
+                known[number] = rule(builder, number, node, arriving)
     builder.line = line
-    return [dense(known.get(o.number)) or _zeros(o, length) for o in outputs]
+    found = [known.get(o.number) for o in outputs]
+    return [_zeros(o, length) if t is None else t if length is None else t.rows(0, length)
+            for o, t in zip(outputs, found, strict=True)]
 
 
-def _node_jvp(builder: Builder, number: int, node: Node, tangents: list[Any], rows: Rows | None) -> Any:
+def _node_jvp(builder: Builder, number: int, node: Node, tangents: list[Any]) -> Any:
     inputs = [builder.value(i) for i in node.inputs]
     y, prim = builder.value(number), node.prim
-    if any(isinstance(t, OneHot) for t in tangents):
-        found = _one_hot_jvp(node, tangents, inputs, y)
-        if found is not None or prim.name == "stop_gradient":
-            return found
-        tangents = [dense(t) for t in tangents]
     if prim is scan:
-        if rows is None:
-            return scan_tangents(builder, number, tangents, pushforward)
-        return rows.scan_jvp(node, tangents, inputs, partial(scan_tangents, pushforward=pushforward))
+        return scan_tangents(builder, number, tangents, pushforward)
     if prim.name == "stop_gradient":
         return None
     if prim is select:
-        branches = [zeros_like(x) if t is None else t for t, x in zip(tangents[1:], inputs[1:], strict=True)]
-        return select(inputs[0], *branches)
+        sides = [zeros_like(x) if t is None else t for t, x in zip(tangents[1:], inputs[1:], strict=True)]
+        return select(inputs[0], *sides)
     if prim.name == "cast":
         return cast(tangents[0], y.dtype) if tangents[0] is not None else None
     if prim.kind == "elementwise":
@@ -261,25 +260,32 @@ def _node_jvp(builder: Builder, number: int, node: Node, tangents: list[Any], ro
         return sum(terms[1:], terms[0]) if terms else None
     if prim.jvp is None:
         raise _no_rule(prim, node)
-    return prim.jvp(tangents, y, *inputs, **node.params) if rows is None else rows.jvp(prim, node, tangents, y, inputs)
+    return prim.jvp(tangents, y, *inputs, **node.params)
 
 
-def _one_hot_jvp(node: Node, tangents: list[Any], inputs: list[Value], y: Value) -> Any:
-    """The tangent of a node where some are `OneHot`, None if it is as for any others."""
-    prim = node.prim
+def _node_jvps(builder: Builder, number: int, node: Node, tangents: list[Any]) -> Any:
+    """The same in many directions: for `Tangents`, `Tangents`; those of a scan by output."""
+    inputs = [builder.value(i) for i in node.inputs]
+    y, prim = builder.value(number), node.prim
+    if prim is scan:
+        low, high, values = aligned(tangents)
+        found = Rows(builder, high - low).scan_jvp(node, values, inputs,
+                                                   partial(scan_tangents, pushforward=pushforward))
+        return {index: Tangents((Block(t, low),)) for index, t in found.items() if t is not None}
     if prim.name == "stop_gradient":
         return None
     if prim is select:
-        return None if any(isinstance(t, Value) for t in tangents) else branches(inputs[0], *tangents[1:])
+        return branches(inputs[0], *tangents[1:])
     if prim.name == "cast":
-        return tangents[0].mapped(lambda u: cast(u, y.dtype))
+        return tangents[0].mapped(lambda u: cast(u, y.dtype)) if tangents[0] is not None else None
     if prim.kind != "elementwise":
-        return linear_rule(node, tangents, inputs)
-    terms: list[Any] = []
+        if prim.jvp is None:
+            raise _no_rule(prim, node)
+        return linear_rule(builder, node, tangents, y, inputs)
+    terms = []
     for t, p in zip(tangents, partials_of(prim, y, inputs, node), strict=True):
         if t is not None and p is not None:
-            change = lambda u: Cotangent(*_split_mask(u)).times(p).value()    # noqa: B023
-            terms.append(t.mapped(change) if isinstance(t, OneHot) else change(t))
+            terms.append(t.mapped(lambda u: Cotangent(*_split_mask(u)).times(p).value()))    # noqa: B023
     return added(terms) if terms else None
 
 

@@ -16,14 +16,15 @@ from typing import Any
 import numpy as np
 
 from jitad.differentiate_rows import Rows
-from jitad.primitives.core import TABLE, full, select
+from jitad.primitives.core import TABLE, cast, full, select
 from jitad.primitives.index import concatenate, gather, reshape, scatter
 from jitad.primitives.reduce import contract, parse, reduce_sum
 from jitad.primitives.view import Term as Step
 from jitad.primitives.view import broadcast_to, expand_dims, spread, transpose, view
 from jitad.tape import Builder, Node, Value
 
-MOST = 16                                # terms kept apart
+MOST = 12                                # terms kept apart: each is code of its own
+LONE = 4                                 # of these, single rows
 Line = tuple[int, tuple[Step, ...]]      # row = offset + sum(step * index[d])
 
 
@@ -141,18 +142,20 @@ def added(tangents: Sequence[Tangents]) -> Tangents:
     for term in (term for t in tangents for term in t.terms):
         known = merged.get(term.key)
         merged[term.key] = term if known is None else term.changed(known.u + term.u)
-    total = Tangents(tuple(merged.values()))
-    return total if len(merged) <= MOST else _fewer(total)
+    return _fewer(Tangents(tuple(merged.values())))
 
 
 def _fewer(total: Tangents) -> Tangents:
-    """Lone rows that lie close together as one block; if that is not enough, all as one."""
-    lone = Tangents(tuple(t for t in total.terms if isinstance(t, Entries) and t.fixed))
-    others = tuple(t for t in total.terms if not (isinstance(t, Entries) and t.fixed))
-    if len(lone.terms) > 1 and len(others) < MOST:
-        low, high = lone.range
-        if high - low <= 2 * len(lone.terms):
-            return Tangents((*others, Block(lone.rows(low, high), low)))
+    """Not more terms than are kept apart: single rows that lie close together become one block; if that is not
+    enough, all do."""
+    single = Tangents(tuple(t for t in total.terms if isinstance(t, Entries) and t.fixed))
+    if len(single.terms) > LONE:
+        low, high = single.range
+        if high - low <= 2 * len(single.terms):
+            others = [t for t in total.terms if not (isinstance(t, Entries) and t.fixed)]
+            return added([Tangents((t,)) for t in (*others, Block(single.rows(low, high), low))])
+    if len(total.terms) <= MOST:
+        return total
     low, high = total.range
     return Tangents((Block(total.rows(low, high), low),))
 
@@ -308,8 +311,30 @@ def _reshape(node: Node, term: Entries, place: int, inputs: Sequence[Value]) -> 
 
 
 def _gather(node: Node, term: Entries, place: int, inputs: Sequence[Value]) -> Entries:
-    u = gather(term.u, *inputs[1:], axes=node.params["axes"])
-    return term.changed(u, None if term.fixed else gather(_numbers(term), *inputs[1:], axes=node.params["axes"]))
+    index, axes, aval = inputs[1:], node.params["axes"], node.aval
+    number = _number(term.u)
+    u = gather(term.u, *index, axes=axes) if number is None else full(term.u, number, aval.shape, aval.dtype)
+    if term.fixed:
+        return term.changed(u)
+    if term.row == (0, ((0, 1),)) and term.u.ndim == 1:
+        return term.changed(u, _wrapped(index[0], term.count))
+    return term.changed(u, gather(_numbers(term), *index, axes=axes))
+
+
+def _number(u: Value) -> float | None:
+    """The number that all elements are, if it is a constant."""
+    node = u.node
+    if node.prim.kind == "view":
+        node = u.builder.nodes[node.inputs[0]]
+    return node.params["value"].value.item() if node.prim.kind == "const" and node.aval.shape == () else None
+
+
+def _wrapped(index: Value, length: int) -> Value:
+    """The places that an index means, of which negative ones count from the end."""
+    index = cast(index, np.int64)
+    if index.node.prim.kind == "const" and (index.node.params["value"].value >= 0).all():
+        return index
+    return select(TABLE["lt"](index, 0), index + length, index)
 
 
 def _scatter(node: Node, term: Entries, place: int, inputs: Sequence[Value]) -> Entries | Block | None:

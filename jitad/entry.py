@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from jitad.cache.signature import Signature
 from jitad.compile.forks import gate
 from jitad.derive import Argument, Derivation
 from jitad.entry_batch import examples, in_batches
+from jitad.entry_machine import choose, suited
 from jitad.errors import ArgumentTypeError
 from jitad.evaluate import GuardMiss, evaluate
 from jitad.optimise import optimise
@@ -30,6 +31,9 @@ from jitad.trace.leaves import aval_of
 from jitad.trace.pytree import TreeDef, flatten, leaves_of, unflatten
 from jitad.trace.recorder import Recorder, Recording, as_output, record, uncollected
 from jitad.trace.where import user_line
+
+if TYPE_CHECKING:
+    from jitad.compile.tapemachine import TapeMachine
 
 _slots = itertools.count()
 _living: weakref.WeakSet[Entry] = weakref.WeakSet()
@@ -45,7 +49,7 @@ class Entry:
 
     `recorded` is the tape; an entry from the disk (`loaded`) starts without one. `guarded` says whether the tape
     has guards, `passing` whether the entry serves one call and has no place in the cache; `crowded` is set once
-    the user knows that there are too many like it.
+    the user knows that there are too many like it. On the `machine` there is no tape either, until it is asked for.
     """
 
     name: str
@@ -62,6 +66,7 @@ class Entry:
     loaded: bool = False
     passing: bool = False
     crowded: bool = False
+    machine: TapeMachine | None = None
     kernels: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -77,7 +82,11 @@ class Entry:
     def complete(self, target: Target, arguments: Arguments) -> None:
         """Record the tape, if it is not there yet, for a call that this entry serves."""
         if self.recorded is None:
-            self.recorded = build(target, self.request, arguments).tape
+            self.recorded = build(target, replace(self.request, tier="kernel"), arguments).tape
+
+    @property
+    def guards(self) -> tuple[Guard, ...]:
+        return self.tape.guards if self.machine is None else self.machine.guards
 
     @property
     def way(self) -> str:
@@ -87,7 +96,7 @@ class Entry:
     @property
     def nbytes(self) -> int:
         """Machine code and constants."""
-        return sum(len(kernel.native.code) for kernel in list(self.kernels.values()))
+        return sum(kernel.nbytes for kernel in list(self.kernels.values()))
 
     @property
     def seconds(self) -> float:
@@ -111,6 +120,8 @@ class Entry:
         """The first guard that these inputs break: they take another way through the user's code."""
         if not self.guarded:
             return None
+        if self.machine is not None:
+            return self.machine.missed(inputs)
         if self.recorded is None:
             return self._stopped(inputs)
         try:
@@ -142,10 +153,11 @@ class Entry:
         if kernel is None:
             with gate, self.lock:
                 from jitad.compile.runtime import Kernel
+                from jitad.compile.tapemachine import MachineKernel
 
                 kernel = self.kernels.get(kinds)
                 if kernel is None:
-                    kernel = Kernel(self.tape, kinds)
+                    kernel = Kernel(self.tape, kinds) if self.machine is None else MachineKernel(self.machine, kinds)
                     kernel.call                         # noqa: B018  compiles
                     self.kernels[kinds] = kernel
         return kernel
@@ -176,11 +188,19 @@ if hasattr(os, "register_at_fork"):
 
 
 def build(target: Target, request: Request, arguments: Arguments) -> Entry:
-    """Record the function, re-roll its loops, differentiate, optimise."""
+    """Record the function, re-roll its loops, differentiate, optimise; or leave the recording to the tape machine."""
     name = target.function.__qualname__
     with gate, uncollected():
         example, levels = examples(request.batch, arguments, name)
         recording = recorded(target, request, example)
+        if suited(request):
+            found = choose(recording, request, rerolled, lambda r: derivation(r, request, example, name))
+            if not isinstance(found, Recording):
+                machine, result = found
+                return Entry(name, request, arguments.signature, arguments.names, arguments.dynamic,
+                             arguments.structures, tuple(arguments.kwargs), None, recording.plan, result,
+                             bool(machine.guards), machine=machine)
+            recording = found
         outputs, labels, result = requested(recording, request, example, name)
         tape = optimise(recording.builder.finish(outputs, labels))
         if levels:
@@ -190,8 +210,10 @@ def build(target: Target, request: Request, arguments: Arguments) -> Entry:
 
 
 def recorded(target: Target, request: Request, arguments: Arguments) -> Recording:
-    """The function run on the arguments, with its loops re-rolled, and with the seed, if the request has one, as
-    further inputs."""
+    """The function run on the arguments; with its loops re-rolled unless the tape machine may take it as it is, and
+    with the seed, if the request has one, as further inputs."""
+    if suited(request):
+        return record(target, arguments.args, arguments.kwargs, arguments.positional)
     if not request.seed_name:
         return rerolled(record(target, arguments.args, arguments.kwargs, arguments.positional))
     recording = rerolled(record(target, arguments.args[:-1], arguments.kwargs, arguments.positional[:-1]))
@@ -207,6 +229,11 @@ def recorded(target: Target, request: Request, arguments: Arguments) -> Recordin
 def requested(recording: Recording, request: Request, arguments: Arguments,
               name: str) -> tuple[list[Value], list[str], Result]:
     """What is asked of the function, on the builder of its recording: outputs, their labels, how they are returned."""
+    return derivation(recording, request, arguments, name).parts()
+
+
+def derivation(recording: Recording, request: Request, arguments: Arguments, name: str) -> Derivation:
+    """The request, on the builder of the recording."""
     numbers = {leaf: i for i, leaf in enumerate(n for n, d in enumerate(arguments.dynamic) if d)}
 
     def values(span: Iterable[int]) -> tuple[Value, ...]:
@@ -219,7 +246,7 @@ def requested(recording: Recording, request: Request, arguments: Arguments,
                               tuple(arguments.names[i] for i in span), tuple(arguments.leaves[i] for i in span)))
     seeds, tree = (values(arguments.span(last)), arguments.structures[last]) if request.seed_name else ((), None)
     return Derivation(recording.builder, request, name, recording.outputs, recording.structure, recording.weak,
-                      tuple(taken), seeds, tree).parts()
+                      tuple(taken), seeds, tree)
 
 
 def rerolled(recording: Recording) -> Recording:

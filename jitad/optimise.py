@@ -321,10 +321,15 @@ _elementwise: list[Rewrite] = [_small_first]
 
 @rewrites("contract")
 def _contract(node: Node, a: Value, b: Value, spec: str) -> Value | None:
-    """Transposes go into the letters."""
+    """Transposes go into the letters, powers of two leave."""
     left, rest = spec.split(",")
     right, out = rest.split("->")
     for place, (x, letters) in enumerate(((a, left), (b, right))):
+        factor = _small_power(x)
+        if factor is not None:
+            bare = x.builder.value(factor[0])
+            inner = node.prim(bare, b, spec=spec) if place == 0 else node.prim(a, bare, spec=spec)
+            return inner * _like(inner, factor[1])
         order = _permutation(x)
         if order is None:
             continue
@@ -332,6 +337,16 @@ def _contract(node: Node, a: Value, b: Value, spec: str) -> Value | None:
         renamed = "".join(letters[order[d]] for d in range(source.ndim))
         args = (source, b, f"{renamed},{right}->{out}") if place == 0 else (a, source, f"{left},{renamed}->{out}")
         return node.prim(args[0], args[1], spec=args[2])
+    return None
+
+
+def _small_power(x: Value) -> tuple[int, float] | None:
+    """For a product with a power of two: the node of the other factor, and that number."""
+    if x.node.prim.name == "mul" and x.dtype.kind == "f":
+        for i, other in (x.node.inputs, x.node.inputs[::-1]):
+            number = number_of(x.builder.value(other))
+            if number is not None and _power_of_two(number):
+                return i, number
     return None
 
 

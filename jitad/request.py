@@ -35,13 +35,15 @@ PARTS = {
     "jvp": ("value", "tangents"),
     "pushforward": ("tangents",),
 }
+TIERS = ("kernel", "machine")          # compiled code, or the tape machine for what is too long to compile
 SEEDS = {"hvp": "v", "vjp": "ct", "jvp": "tangents", "pushforward": "tangents"}
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """What is asked of a function, a key of `PARTS`; with respect to which arguments; in which mode, for Jacobians;
-    for batches of examples along which axes, the outermost batch first.
+    for batches of examples along which axes, the outermost batch first; on which of `TIERS`, if that is not to be
+    chosen by what the function does.
 
     What has a name in `SEEDS` takes one more positional argument, the last: the vector, cotangent or tangents."""
 
@@ -49,6 +51,7 @@ class Request:
     argnums: int | tuple[int, ...] = 0
     mode: str = ""
     batch: tuple[Axes, ...] = ()
+    tier: str = ""
 
     @property
     def places(self) -> tuple[int, ...]:
@@ -195,6 +198,13 @@ def _words(structure: TreeDef | None = None, leaves: Sequence[Leaf] = (), paths:
     if structure.spec.is_leaf() and not structure.inner:
         return str(leaves[0])
     return repr(unflatten(structure, [_Star()] * len(leaves)))
+
+
+def checked_tier(tier: str | None) -> str:
+    """The tier of a request; raises `ArgumentTypeError` for what is none."""
+    if tier is not None and tier not in TIERS:
+        raise ArgumentTypeError(f'tier must be "kernel" or "machine", not {tier!r} (at {user_line()})')
+    return tier or ""
 
 
 def check_places(request: Request, count: int, name: str) -> None:

@@ -85,7 +85,7 @@ def load(target: Target, request: Request, arguments: Arguments) -> Entry | None
     from jitad.results import Result
 
     disk = cache.persistent_store()
-    key = first_key(target, request, arguments) if disk is not None else None
+    key = first_key(target, request, arguments) if disk is not None and request.tier != "machine" else None
     if disk is None or key is None:
         return None
     for plan, payload in disk.matches(key, target):

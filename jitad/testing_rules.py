@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from jitad.differentiate import one, pullback, pushforward
-from jitad.differentiate_onehot import OneHot
+from jitad.differentiate_onehot import Tangents
+from jitad.errors import UnsupportedOperationError
 from jitad.evaluate import evaluate
 from jitad.primitives.core import FLOATS, Primitive
 from jitad.tape import Aval, Builder, Tape, Value
@@ -207,10 +208,19 @@ def check_forward(case: Case) -> None:
 
 
 def check_second_order(case: Case) -> None:
-    """The Hessian of <ct, y> times a vector, three ways, against finite differences of the vjp."""
+    """The Hessian of <ct, y> times a vector, three ways, against finite differences of the vjp.
+
+    A row whose info has `refuses` must refuse it.
+    """
     graph = Graph(case)
     if not differentiable(graph):
         return
+    if case.row.info.get("refuses"):
+        try:
+            pullback(graph.builder, graph.reverse(), graph.ts, graph.wrt)
+        except UnsupportedOperationError:
+            return
+        require(False, case, "the second derivative exists: take `refuses` away")
     ct, ts, active = graph.directions()
     back = graph.reverse()
     gradient = graph.function(back)
@@ -254,7 +264,7 @@ def check_directions(case: Case) -> None:
     many = [builder.input(Aval(s.shape, s.dtype), f"rows{i}") for i, s in enumerate(seeds)]
     back = pullback(builder, [graph.y], many[:1], graph.wrt, count)
     forth = pushforward(builder, [graph.y], graph.wrt, many[1:], count)
-    units = [pushforward(builder, [graph.y], [x], [OneHot.unit(x, one(x))], x.aval.size)[0] for x in graph.wrt]
+    units = [pushforward(builder, [graph.y], [x], [Tangents.unit(one(x))], x.aval.size)[0] for x in graph.wrt]
     single = [*graph.reverse(), *graph.forward()]
     tape = builder.finish([*back, *forth, *units, *single])
 

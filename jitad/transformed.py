@@ -17,7 +17,7 @@ from jitad.compile.kernel_errors import Miss
 from jitad.display import Text
 from jitad.entry import Entry, TapeNeeded, build, differentiated
 from jitad.errors import ArgumentTypeError, CaptureError, MutationError
-from jitad.request import DEFAULTS, Arguments, Request, Settings, differences, take_apart
+from jitad.request import DEFAULTS, TIERS, Arguments, Request, Settings, checked_tier, differences, take_apart
 from jitad.results import write_out
 from jitad.trace.where import user_line
 from jitad.transformed_memory import Bound, Remembered, either
@@ -98,14 +98,31 @@ class Transformed:
         return self if self._request.what == "value_and_grad" else self._sibling("value_and_grad")
 
     def compile(self, /, *args: Any, **kwargs: Any) -> Any:
-        """The `CompiledTape` for arguments like these.
+        """The `CompiledTape` for arguments like these; on another tier with ``tier="kernel"`` or ``tier="machine"``
+        (unless the function itself has a parameter of that name).
 
-        Raises what a call would raise; computes nothing.
+        Raises what a call would raise, and `ArgumentTypeError` for another tier; computes nothing.
         """
         from jitad.compiled import CompiledTape
 
+        if "tier" in kwargs and "tier" not in self._parameters.signature.parameters:
+            return self._on_tier(kwargs.pop("tier")).compile(*args, **kwargs)
         arguments = self._arguments(args, kwargs)
-        return CompiledTape(self, self._complete(arguments), arguments)
+        with gate:
+            entry = self._entry(arguments)
+            if entry.machine is None:
+                entry.complete(self._target, arguments)
+        return CompiledTape(self, entry, arguments)
+
+    def _on_tier(self, tier: str | None) -> Transformed:
+        """The same on a tier."""
+        request = replace(self._request, tier=checked_tier(tier))
+        known = self if request == self._request else self._siblings.get(request.tier)
+        if known is None:
+            known = type(self)(self._given, request, self._settings)
+            known._origin = (weakref.ref(self), request.tier)
+            known = self._siblings.setdefault(request.tier, known)
+        return known
 
     def tape(self, /, *args: Any, **kwargs: Any) -> Text:
         """The optimised tape for arguments like these, as text."""
@@ -153,7 +170,7 @@ class Transformed:
                 continue
         with gate:
             entry, inputs = self._ready(arguments)
-        if entry.passing:
+        if entry.passing and entry.machine is None:
             return entry.interpret(inputs)
         try:
             return entry.run(inputs)
@@ -230,7 +247,7 @@ class Transformed:
         cache.store.note_miss(owner, reasons, building=False)
         if not any(way.crowded for way in ways):
             ways[0].crowded = True
-            issue(crowd_message(self.__name__, len(ways), entry.tape.guards), ShapeChurnWarning)
+            issue(crowd_message(self.__name__, len(ways), entry.guards), ShapeChurnWarning)
         return entry
 
     def _serves(self, entry: Entry, arguments: Arguments) -> bool:
@@ -349,7 +366,7 @@ class Transformed:
         home, name = self._origin or (None, "")
         home = home() if isinstance(home, weakref.ref) else home
         if home is not None:
-            return getattr, (home, name)
+            return (Transformed._on_tier if name in TIERS else getattr), (home, name)
         if by_name(self):
             return self.__qualname__
         return type(self), (self._given, self._request, self._settings)

@@ -124,7 +124,7 @@ def test_what_is_no_function():
 
 CONCRETE = [
     lambda x: float(x[0]), lambda x: math.exp(x[0]), lambda x: x[0].item(),
-    lambda x: complex(x[0]), lambda x: f"{x[0]:.2f}", lambda x: x.tolist(),
+    lambda x: complex(x[0]), lambda x: "%.2f" % x[0], lambda x: x.tolist(),
 ]
 
 

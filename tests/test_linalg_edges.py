@@ -153,9 +153,11 @@ def everything(a, t, b):
     total = total + np.sum(np.sin(q)) + np.sum(r * r * np.arange(4.0).reshape(2, 2)) + np.sum(np.linalg.pinv(t) ** 2)
     total = total + np.sum(np.cos(scipy.linalg.expm(a[0]))) + np.sum(scipy.linalg.sqrtm(a[0] @ a[0].T + np.eye(3)))
     total = total + np.sum(scipy.linalg.solve_sylvester(a[0] + 4 * np.eye(3), a[1] + 4 * np.eye(3), b[0] @ b[1].T))
-    total = total + np.sum(scipy.linalg.polar(t[0])[0]) + np.sum(scipy.linalg.lu_solve(scipy.linalg.lu_factor(a[1]), b[1]))
+    total = total + np.sum(scipy.linalg.polar(t[0])[0])
+    total = total + np.sum(scipy.linalg.lu_solve(scipy.linalg.lu_factor(a[1]), b[1]))
     band = scipy.linalg.solve_banded((1, 1), a[0] + 5 * np.eye(3)[1][:, None], b[0])
-    return total + np.sum(band) + np.sum(scipy.linalg.solveh_banded(a[1][:2] + [[0.0], [9.0]], b[1])) + np.linalg.cond(a[0])
+    definite = scipy.linalg.solveh_banded(a[1][:2] + np.array([[0.0], [9.0]]), b[1])
+    return total + np.sum(band) + np.sum(definite) + np.linalg.cond(a[0])
 
 
 def test_one_kernel_with_everything():

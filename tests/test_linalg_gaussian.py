@@ -1,4 +1,4 @@
-"""Gaussian densities by every usual spelling: the closed cotangent ``(c A^-1 - alpha alpha^T) / 2`` and nothing dearer."""
+"""Gaussian densities by every usual spelling: the closed cotangent ``(alpha alpha^T - A^-1) / 2``, nothing dearer."""
 from __future__ import annotations
 
 import numpy as np

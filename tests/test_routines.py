@@ -12,7 +12,7 @@ import pytest
 import scipy.linalg
 from llvmlite import ir
 
-from jitad.compile import machine_linalg, routines
+from jitad.compile import machine_linalg, machine_order, routines
 from jitad.compile.emit_llvm import emit_llvm
 from jitad.compile.emit_python import emit_python
 from jitad.compile.loops import STATUS_LINALG, Buffer, Call, Program
@@ -234,6 +234,6 @@ def test_threads(n) -> None:
 
 
 def test_every_routine_has_a_python_version() -> None:
-    assert set(routines.ROUTINES) == set(machine_linalg.__all__)
+    assert set(routines.ROUTINES) == {*machine_linalg.__all__, *machine_order.__all__}
     with pytest.raises(NotImplementedError, match="no compiled routine"):
         run("llvm", "eig", (2, 2), (1, 2), np.eye(2))

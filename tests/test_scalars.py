@@ -10,14 +10,19 @@ from scipy import special
 
 import jitad.primitives  # noqa: F401  (fills the table)
 from jitad.compile import scalar_numpy
+from jitad.compile.cython_special import is_special
 from jitad.compile.scalar import Expr, bits, call, cast, const, load, select, unbits, var
+from jitad.compile.special_routines import ROUTINES
 from jitad.compile.vectormath import EXPANSIONS
 from jitad.primitives import scalars
 from jitad.primitives.core import TABLE
 
 UFUNCS = [row for row in TABLE.values() if row.ufunc is not None]
 MACHINE = "sqrt floor ceil trunc rint copysign select bits unbits cast not"
-TOLERANCE = {"logit": 1e-13, "logaddexp2": 1e-14}    # SciPy and we differ in the last places near a zero
+TOLERANCE = {"logit": 1e-13, "logaddexp2": 1e-14,    # SciPy and we differ in the last places near a zero
+             "riemann": 2e-15, "boxcox1p": 5e-14}    # the error of SciPy's boxcox1p grows with the exponent
+POINTERS = [row for row in UFUNCS if row.info.get("pointer")]              # SciPy's functions themselves
+OWN_TEST = {"zeta": "SciPy gives NaN for huge exponents; tested in test_special.py"}
 
 
 def operations(expr: Expr) -> set[str]:
@@ -30,7 +35,7 @@ def operations(expr: Expr) -> set[str]:
 
 
 @pytest.mark.parametrize("kind", ["f8", "f4", "i8", "b1"])
-@pytest.mark.parametrize("row", UFUNCS, ids=str)
+@pytest.mark.parametrize("row", [r for r in UFUNCS if r not in POINTERS and r.name not in OWN_TEST], ids=str)
 def test_scalar_code_at_special_values(row, kind) -> None:
     if not checks.check_scalar(row, kind, TOLERANCE.get(row.name, 1e-15)):
         with pytest.raises(TypeError):
@@ -44,12 +49,13 @@ def checks_aval(kind: str):
 
 @pytest.mark.parametrize("row", [r for r in TABLE.values() if r.scalar is not None], ids=str)
 def test_every_operation_has_an_implementation(row) -> None:
-    known = {*EXPANSIONS, *MACHINE.split(), *scalar_numpy.OPERATIONS, "fmod", "const", "var"}
+    known = {*EXPANSIONS, *MACHINE.split(), *scalar_numpy.OPERATIONS, "fmod", "const", "var", *ROUTINES}
     case = checks.cases(row)[0] if row.samples else None
     arity = len(case.inputs) if case else 1
     params = case.params if case else {}
     tags = [checks.tag(a.dtype) for a in case.inputs] if case else ["f8"]
-    assert operations(row.scalar(*(var(f"x{i}", tags[i]) for i in range(arity)), **params)) <= known
+    unknown = operations(row.scalar(*(var(f"x{i}", tags[i]) for i in range(arity)), **params)) - known
+    assert all(map(is_special, unknown))
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])

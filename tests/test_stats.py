@@ -21,6 +21,7 @@ NAMES = [f"{name}.{method}" for name, method in METHODS]
 # What SciPy rounds more than we do: in tails, against mpmath in test_stats_accuracy.py.
 ROUGH = {("skewnorm", m) for m in ("cdf", "sf", "logcdf", "logsf")} | {
     (n, m) for n in ("binom", "nbinom", "geom", "poisson") for m in ("logcdf", "logsf")}
+FAR = {("invgauss", "logsf"), ("wald", "logsf")}
 
 
 def scipy_values(name, method, args):
@@ -44,6 +45,8 @@ def test_values(name, method):
         assert np.all(got[limits] == (-np.inf if method.startswith("log") else 0.0))
         if method.startswith("log"):                                # the logarithm of an underflow in SciPy
             limits |= np.isinf(expected) & (got < -700.0)
+        if (name, method) in FAR:
+            limits |= np.abs(expected) > 1e6
         rough = 1e-15 if (name, method) in ROUGH and method.startswith("log") else 1e-300
         tolerance = 1e-8 if (name, method) in ROUGH else 1e-10
         np.testing.assert_allclose(got[~limits], expected[~limits], rtol=tolerance, atol=rough)
@@ -72,7 +75,7 @@ def test_derivatives(name, method):
         with np.errstate(invalid="ignore"):
             wrong = clear & (np.abs(got[i] - expected) > error)
         assert clear.any() or name in ("cauchy", "halfcauchy")
-        assert not wrong.any(), [(*(a[wrong][0] for a in args), got[i][wrong][0], expected[wrong][0])]
+        assert not wrong.any(), [*(a[wrong][0] for a in args), got[i][wrong][0], expected[wrong][0]]
 
 
 def difference(rule, args, i):
@@ -118,9 +121,10 @@ def test_float32_and_integers_and_shapes():
 
 
 def test_every_listed_distribution_has_its_density():
-    listed = """bernoulli beta betabinom binom cauchy chi2 dirichlet expon exponnorm gamma gennorm geom gumbel_l gumbel_r
-        halfcauchy halfnorm invgamma invgauss laplace logistic lognorm multinomial multivariate_normal multivariate_t
-        nbinom norm pareto poisson skewnorm t truncnorm uniform vonmises wald weibull_min wishart""".split()
+    listed = """bernoulli beta betabinom binom cauchy chi2 dirichlet expon exponnorm gamma gennorm geom
+        gumbel_l gumbel_r halfcauchy halfnorm invgamma invgauss laplace logistic lognorm multinomial
+        multivariate_normal multivariate_t nbinom norm pareto poisson skewnorm t truncnorm uniform
+        vonmises wald weibull_min wishart""".split()
     assert sorted(listed) == sorted(RULES)
     for name in listed:
         assert {"logpdf", "logpmf"} & set(RULES[name]) and {"pdf", "pmf"} & set(RULES[name])

@@ -23,7 +23,7 @@ def skew_cdf(x, a):
     def owen(u):
         return mp.exp(-x * x * (1 + u * u) / 2) / (1 + u * u) / (2 * mp.pi)
 
-    return mp.ncdf(x) - 2 * mp.quad(owen, mp.linspace(0, a, 9))
+    return mp.ncdf(x) - 2 * mp.quad(owen, mp.linspace(0, a, 7))
 
 
 def log_mass(a, b):
@@ -42,6 +42,11 @@ def exponnorm_cdf(x, k):
 def invgauss_cdf(x, mu):
     root = 1 / mp.sqrt(x)
     return mp.ncdf(root * (x / mu - 1)) + mp.exp(2 / mu) * mp.ncdf(-root * (x / mu + 1))
+
+
+def invgauss_sf(x, mu):
+    g, h = (x / mu - 1) / mp.sqrt(x), (x / mu + 1) / mp.sqrt(x)
+    return mp.erfc(g / mp.sqrt(2)) / 2 - mp.exp(2 / mu) * mp.erfc(h / mp.sqrt(2)) / 2
 
 
 def gamma_entropy(a):
@@ -82,6 +87,9 @@ CASES = [
     ("skewnorm", "logcdf", (-3.0, 4.0), lambda x, a: mp.log(skew_cdf(x, a))),
     ("skewnorm", "logcdf", (-0.2, 30.0), lambda x, a: mp.log(skew_cdf(x, a))),
     ("skewnorm", "logcdf", (-45.0, -0.05), lambda x, a: mp.log(skew_cdf(x, a))),
+    ("invgauss", "logsf", (90.0, 0.7), lambda x, mu: mp.log(1 - invgauss_cdf(x, mu))),
+    ("invgauss", "logsf", (7e9, 0.9), lambda x, mu: mp.log(invgauss_sf(x, mu))),
+    ("invgauss", "logsf", (5e3, 0.9), lambda x, mu: mp.log(invgauss_sf(x, mu))),
     ("invgauss", "logsf", (20.0, 0.7), lambda x, mu: mp.log(1 - invgauss_cdf(x, mu))),
     ("invgauss", "logcdf", (1e-3, 2.0), lambda x, mu: mp.log(invgauss_cdf(x, mu))),
     ("gamma", "entropy", (1e8,), gamma_entropy), ("gamma", "entropy", (251.0,), gamma_entropy),

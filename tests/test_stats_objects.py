@@ -22,6 +22,7 @@ from jitad.trace.recorder import record
 x3 = np.array([0.5, -1.0, 2.0])
 log_normal = st.norm.logpdf
 prior = st.norm(1.0, scale=2.0)
+given = st.norm(0.5, 2.0)
 counts = st.poisson(3)
 plane = st.multivariate_normal(np.array([1.0, 0.0, 2.0]), np.diag([1.0, 2.0, 3.0]))
 family = {"wide": st.cauchy, "narrow": norm}
@@ -48,7 +49,7 @@ def from_within(x):
     return inner.logpdf(x)
 
 
-def by_default(x, d=st.norm, frozen=st.norm(0.5, 2.0)):
+def by_default(x, d=st.norm, frozen=given):
     return d.logpdf(x) + frozen.logpdf(x)
 
 

@@ -17,7 +17,7 @@ CONCRETE = [
     ("array of", lambda x: np.array([x[0], 1.0])),
     ("complex", lambda x: complex(x[0])), ("array index", lambda x: np.ones(3)[x.astype(int)]),
     ("in", lambda x: 1.0 in x), ("hash", lambda x: {x[0]: 1}),
-    ("item", lambda x: x[0].item()), ("tolist", lambda x: x.tolist()), ("format", lambda x: f"{x[0]:.3f}"),
+    ("item", lambda x: x[0].item()), ("tolist", lambda x: x.tolist()),
     ("SciPy", lambda x: special.logsumexp(x)),
 ]
 REFUSED = [

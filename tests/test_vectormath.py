@@ -27,10 +27,11 @@ from jitad.compile.vectormath_numba import intrinsic
 HALF_PI, TINY, HUGE = math.pi / 2, 5e-324, 1.7976931348623157e308
 SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 2.0, -2.0, -3.0, 0.5, TINY, -TINY, 2.0**-1022,
                     -(2.0**-1022), HUGE, -HUGE, 2.0**52, 2.0**53 + 2])
-FOUR_ULP = {"erf", "erfc", "erfcx", "lgamma", "digamma", "ndtr", "log_ndtr"}
+FOUR_ULP = {"erf", "erfc", "erfcx", "lgamma", "digamma", "ndtr", "log_ndtr", "ndtri", "erfinv", "erfcinv", "i0", "i1",
+            "i0e", "i1e", "gamma_function"}
 POSITIVE = {"lgamma", "digamma"}  # the negative axis has a test of its own
 BINARY = ("logaddexp", "arctan2", "hypot", "pow")
-UNARY = [name for name in EXPANSIONS if name not in BINARY]
+UNARY = [name for name in EXPANSIONS if name not in (*BINARY, "betaln")]
 RNG = np.random.default_rng(7)
 N = 400
 
@@ -113,6 +114,48 @@ def mp_digamma(x: Any) -> Any:
     return mp.digamma(x) if abs(x) > 1e-30 else -1 / x - mp.euler
 
 
+def newton(start: Callable[[float], Any], residual: Callable[..., Any]) -> Callable[..., Any]:
+    """The inverse of a function with the derivative of erf, but for the sign, from a value of SciPy."""
+    def inverse(y: Any) -> Any:
+        x = mp.mpf(float(start(float(y))))
+        for _ in range(4 if mp.isfinite(x) else 0):
+            u = residual(x, y) * mp.exp(x * x) * mp.sqrt(mp.pi) / 2
+            x -= u / (1 + x * u)
+        return x
+    return inverse
+
+
+mp_erfcinv = newton(special.erfcinv, lambda x, y: y - mp.erfc(x))
+mp_erfinv = newton(special.erfinv, lambda x, y: mp.erf(x) - y)
+
+
+def mp_ndtri(p: Any) -> Any:
+    return -mp.sqrt(2) * mp_erfcinv(2 * p)
+
+
+def mp_bessel(order: int, scaled: bool) -> Callable[..., Any]:
+    def function(x: Any) -> Any:
+        a, sign = abs(x), -1 if order and x < 0 else 1
+        if a > 1000:
+            series, term = mp.mpf(1), mp.mpf(1)
+            for k in range(1, 20):                                   # DLMF 10.40.1
+                term *= -mp.mpf(4 * order**2 - (2 * k - 1) ** 2) / (k * 8 * a)
+                series += term
+            return sign * (series / mp.sqrt(2 * mp.pi * a) if scaled else mp.inf)
+        return sign * mp.besseli(order, a) * (mp.exp(-a) if scaled else 1)
+    return function
+
+
+def mp_gamma(x: Any) -> Any:
+    if x <= 0 and x == mp.floor(x):
+        return mp.nan
+    return mp.inf if x > 172 else mp.mpf(0) if x < -190 else mp.gamma(x)
+
+
+def bessel_points() -> list[np.ndarray]:
+    return [uniform(-12, 12), uniform(-711, 711), near([8.0, -8.0])]
+
+
 # name: (exact function, the function whose special values count, hard points)
 CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[[], list[np.ndarray]]]] = {
     "exp": (mp.exp, np.exp, lambda: [uniform(-746, 710), uniform(-1, 1), uniform(709, 710), uniform(-746, -708)]),
@@ -145,6 +188,13 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[[], list
     "log_ndtr": (mp_log_ndtr, special.log_ndtr, lambda: [uniform(-39, 39), uniform(-2, 2), uniform(-1.8e154, -1e154)]),
     "lgamma": (mp_lgamma, special.gammaln, gamma_points),
     "digamma": (mp_digamma, special.digamma, gamma_points),
+    "ndtri": (within(0, 1, mp_ndtri), special.ndtri, lambda: [uniform(0, 1), near([0.25, 0.5, 0.75, 1.0])]),
+    "erfinv": (within(-1, 1, mp_erfinv), special.erfinv, lambda: [uniform(-1, 1), near([0.5, -0.5, 1.0, -1.0])]),
+    "erfcinv": (within(0, 2, mp_erfcinv), special.erfcinv, lambda: [uniform(0, 2), near([0.5, 1.0, 1.5, 2.0])]),
+    "i0": (mp_bessel(0, False), special.i0, bessel_points), "i0e": (mp_bessel(0, True), special.i0e, bessel_points),
+    "i1": (mp_bessel(1, False), special.i1, bessel_points), "i1e": (mp_bessel(1, True), special.i1e, bessel_points),
+    "gamma_function": (mp_gamma, special.gamma, lambda: [
+        uniform(-12, 12), uniform(-184, 171.6), uniform(0, 171.6), near([0.5, 1.25, 2.5, 8.0, -0.5, -1.0, -7.5])]),
 }
 
 
@@ -226,6 +276,8 @@ def test_special_values(name: str, way: str) -> None:
     got = run(name, way, SPECIAL)
     if name == "lgamma":  # SciPy overflows at subnormal arguments, where the value is 744.44
         expected[np.abs(SPECIAL) == TINY] = 744.4400719213812
+    if name in ("i1", "i1e"):  # half of the smallest number, which SciPy rounds up
+        expected[np.abs(SPECIAL) == TINY] = 0.0
     np.testing.assert_array_equal(np.isnan(got), np.isnan(expected))
     exact = np.isinf(expected) | (expected == 0)
     np.testing.assert_array_equal(got[exact], expected[exact])
@@ -256,6 +308,20 @@ def test_logaddexp(way: str) -> None:
         for x, y, g in zip(a, b, got, strict=True):
             exact = max(x, y) + mp.log1p(mp.exp(-abs(mp.mpf(float(x)) - mp.mpf(float(y)))))
             assert abs(mp.mpf(float(g)) - exact) <= 2 * max(math.ulp(float(exact)), math.ulp(max(x, y)))
+
+
+@pytest.mark.parametrize("way", ["numba", "numpy"])
+def test_betaln(way: str) -> None:
+    """To 8 * 2**-52 of the larger of 4 and the value, also where gamma functions of large arguments cancel; less below
+    0, where a + b is rounded near a pole."""
+    a, b = 10.0 ** uniform(-3, 12), 10.0 ** uniform(-3, 12)
+    a[::5] = -uniform(0, 30, a[::5].size)
+    got = run("betaln", way, a, b)
+    with mp.workprec(240):
+        for x, y, g in zip(map(mp.mpf, a), map(mp.mpf, b), got, strict=True):
+            exact = mp.re(mp.loggamma(x) + mp.loggamma(y) - mp.loggamma(x + y))
+            pole = abs(x + y - mp.nint(x + y)) if x < 0 else 1
+            assert abs(g - exact) <= 8 * 2.0**-52 * max(4, abs(exact), abs(x + y) / pole if x + y < 0 else 0)
 
 
 def pairs(name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -339,7 +405,7 @@ def test_loops_vectorise_for_other_machines(name: str, triple: str, features: st
     except RuntimeError:
         pytest.skip(f"this llvmlite has no target {triple}")
     machine = target.create_target_machine(features=features, opt=3)
-    module = binding.parse_assembly(str(loop_module(name, 2 if name in BINARY else 1)))
+    module = binding.parse_assembly(str(loop_module(name, 1 if name in UNARY else 2)))
     module.triple, module.data_layout = triple, str(machine.target_data)
     options = binding.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization = True

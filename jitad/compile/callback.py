@@ -8,6 +8,7 @@ the user's branches, say); it alone takes the GIL.
 from __future__ import annotations
 
 import ctypes
+import math
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -32,44 +33,61 @@ class Callback:
 
     `inputs` are the tape's inputs, of which number `vector` is the one that varies;
     `otherwise(x) -> (value, gradient)` serves what the kernel does not. The object keeps
-    the code and the bound arrays alive; it must outlive every call.
+    the code and the bound arrays alive; it must outlive every call. Of a batch there are several values, one for each
+    example, and the array that varies has any shape.
     """
 
     def __init__(self, tape: Tape, inputs: Sequence[Any], vector: int,
-                 otherwise: Callable[[np.ndarray], tuple[float, np.ndarray]]):
+                 otherwise: Callable[[np.ndarray], tuple[Any, np.ndarray]]):
         bound = [np.ascontiguousarray(x) if isinstance(x, np.ndarray) and x.ndim else x for x in inputs]
         layouts = tuple("C" if isinstance(x, np.ndarray) else "number" for x in bound)
         program = program_of(tape, layouts)
         module = ir.Module(name="jitad")
         sweep = emit_llvm(program, module, "jitad_sweep")
         sweep.linkage = "internal"
-        _build(module, sweep, program, vector, len(bound[vector]))
+        values = tape.nodes[tape.outputs[0]].aval.size
+        _build(module, sweep, program, vector, bound[vector].size, values)
         self._native = compile_module(module, straight=program.straight or program.sequential)
         self._kept = [x for i, x in enumerate(bound) if i != vector]
-        self._otherwise = _FALLBACK(_fallback(otherwise, len(bound[vector])))
+        self._otherwise = _FALLBACK(_fallback(otherwise, bound[vector].shape, values))
         words = [ctypes.cast(self._otherwise, ctypes.c_void_p).value or 0, *(_word(x) for x in self._kept)]
         self._block = (ctypes.c_uint64 * len(words))(*words)
         self.address: int = self._native.address(NAME)
         self.data: int = ctypes.addressof(self._block)
 
 
-def _fallback(otherwise: Callable[[np.ndarray], tuple[float, np.ndarray]], length: int) -> Callable[..., int]:
+class PythonCallback:
+    """The same for what is called through Python, whatever it is: ``call(x) -> (value, gradient)`` of a vector of
+    `length`. It takes the GIL."""
+
+    def __init__(self, length: int, call: Callable[[np.ndarray], tuple[Any, np.ndarray]]):
+        serve = _fallback(call, (length,), 1)
+
+        def function(dim: int, x: int, grad: int, value: int, data: int) -> int:
+            return serve(x, grad, value) if dim == length else WRONG_LENGTH
+        self._function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_uint64, *[ctypes.c_void_p] * 4)(function)
+        self.address: int = ctypes.cast(self._function, ctypes.c_void_p).value or 0
+        self.data = 0
+
+
+def _fallback(otherwise: Callable[[np.ndarray], tuple[Any, np.ndarray]], shape: tuple[int, ...],
+              values: int) -> Callable[..., int]:
     """`otherwise` on raw pointers. Where the function refuses a point (`ValueError`, `ArithmeticError`,
     `LinAlgError`), it has no density there; any other error is printed and fatal."""
-    def vector(address: int) -> np.ndarray:
-        return np.ctypeslib.as_array((ctypes.c_double * length).from_address(address))
+    def array(address: int, *sizes: int) -> np.ndarray:
+        return np.ctypeslib.as_array((ctypes.c_double * math.prod(sizes)).from_address(address)).reshape(sizes)
 
     def call(x: int, grad: int, value: int) -> int:
         try:
-            logp, gradient = otherwise(vector(x).copy())
+            logp, gradient = otherwise(array(x, *shape).copy())
         except (ValueError, ArithmeticError, np.linalg.LinAlgError):
             return NOT_FINITE
         except BaseException as error:
             sys.excepthook(type(error), error, error.__traceback__)
             return RAISED
-        ctypes.c_double.from_address(value).value = logp
-        vector(grad)[:] = gradient
-        return 0 if np.isfinite(logp) and np.isfinite(gradient).all() else NOT_FINITE
+        array(value, values)[:] = logp
+        array(grad, *shape)[...] = gradient
+        return 0 if np.isfinite(logp).all() and np.isfinite(gradient).all() else NOT_FINITE
     return call
 
 
@@ -80,7 +98,7 @@ def _word(x: Any) -> int:
     return int.from_bytes(number.tobytes().ljust(8, b"\0"), "little")
 
 
-def _build(module: ir.Module, sweep: ir.Function, program: Program, vector: int, length: int) -> None:
+def _build(module: ir.Module, sweep: ir.Function, program: Program, vector: int, length: int, values: int) -> None:
     vectors = DOUBLE.as_pointer()
     kind = ir.FunctionType(INT64, [INT64, vectors, vectors, vectors, INT64.as_pointer()])
     function = ir.Function(module, kind, NAME)
@@ -96,7 +114,8 @@ def _build(module: ir.Module, sweep: ir.Function, program: Program, vector: int,
         word = builder.load(builder.gep(data, [INT64(place)]))
         place += 1
         arguments.append(_from_word(builder, word, p))
-    status = builder.call(sweep, [*arguments, grad, value])
+    results = [grad, value] if program.results else [value, grad]       # arrays in their order, then numbers
+    status = builder.call(sweep, [*arguments, *results])
     _leave_unless(builder, builder.icmp_signed("!=", status, INT64(STATUS_LINALG)), INT64(NOT_FINITE))
     fine, otherwise = builder.append_basic_block(), builder.append_basic_block()
     builder.cbranch(builder.icmp_signed("==", status, INT64(0)), fine, otherwise)
@@ -104,7 +123,8 @@ def _build(module: ir.Module, sweep: ir.Function, program: Program, vector: int,
     fallback = ir.FunctionType(INT64, [vectors, vectors, vectors]).as_pointer()
     builder.ret(builder.call(builder.inttoptr(builder.load(data), fallback), [x, grad, value]))
     builder.position_at_end(fine)
-    builder.ret(builder.select(_all_finite(builder, value, grad, length), INT64(0), INT64(NOT_FINITE)))
+    found = _differences(builder, grad, length, _differences(builder, value, values, INT64(0)))
+    builder.ret(builder.select(builder.icmp_signed("==", found, INT64(0)), INT64(0), INT64(NOT_FINITE)))
 
 
 def _from_word(builder: ir.IRBuilder, word: Any, p: Buffer | tuple[str, str]) -> Any:
@@ -126,23 +146,21 @@ def _leave_unless(builder: ir.IRBuilder, condition: Any, status: Any) -> None:
     builder.position_at_end(fine)
 
 
-def _all_finite(builder: ir.IRBuilder, value: Any, grad: Any, length: int) -> Any:
-    """x - x is zero for finite x alone; the sum of these is zero if all are."""
-    first = builder.load(value)
+def _differences(builder: ir.IRBuilder, array: Any, length: int, start: Any) -> Any:
+    """The bits of `start` and of x - x for each x of an array: none is set if all are finite."""
     before = builder.block
     head, body, done = (builder.append_basic_block() for _ in range(3))
-    start = builder.fsub(first, first)
     builder.branch(head)
     builder.position_at_end(head)
-    index, total = builder.phi(INT64), builder.phi(DOUBLE)
+    index, total = builder.phi(INT64), builder.phi(INT64)
     builder.cbranch(builder.icmp_signed("<", index, INT64(length)), body, done)
     builder.position_at_end(body)
-    g = builder.load(builder.gep(grad, [index]))
-    following = builder.fadd(total, builder.fsub(g, g), flags=("reassoc",))
+    x = builder.load(builder.gep(array, [index]))
+    following = builder.or_(total, builder.bitcast(builder.fsub(x, x), INT64))
     index.add_incoming(INT64(0), before)
     total.add_incoming(start, before)
     index.add_incoming(builder.add(index, INT64(1)), body)
     total.add_incoming(following, body)
     builder.branch(head)
     builder.position_at_end(done)
-    return builder.fcmp_ordered("==", total, DOUBLE(0))
+    return total

@@ -20,25 +20,33 @@ INT32 = ir.IntType(32)
 
 
 def emit_transpose(emitter: _Emitter, s: Transpose) -> None:
-    side = next((k for k in SIDES if min(s.rows, s.columns) >= k), 1)
     builder = emitter.builder
     source = emitter._address(s.source, [emitter.value(s.source_start)])
     target = emitter._address(s.target, [emitter.value(s.target_start)])
     columns_long = s.columns > s.rows
     long, short = (s.columns, s.rows) if columns_long else (s.rows, s.columns)
+    strips = places(short, next((k for k in SIDES if short >= k), 1))
+    step = strips[0][1]
 
     def strip(start: Any) -> None:
-        for other in places(short, side):
-            row, column = (INT64(other), start) if columns_long else (start, INT64(other))
-            _block(builder, source, target, s, side, row, column)
-    emitter.loop(INT64(0), INT64(long - long % side), side, strip)
-    if long % side:
-        strip(INT64(long - side))
+        for other, side in strips:
+            for part in range(0, step, side):
+                along = builder.add(start, INT64(part))
+                row, column = (INT64(other), along) if columns_long else (along, INT64(other))
+                _block(builder, source, target, s, side, row, column)
+    emitter.loop(INT64(0), INT64(long - long % step), step, strip)
+    if long % step:
+        strip(INT64(long - step))
 
 
-def places(length: int, side: int) -> list[int]:
-    """Where blocks start; the last one may cover again what another has."""
-    return [*range(0, length - side, side), length - side]
+def places(length: int, side: int) -> list[tuple[int, int]]:
+    """Where blocks start and their sides; the last one may be smaller, and may cover again what another has."""
+    starts = [(start, side) for start in range(0, length - side + 1, side)]
+    rest = length % side
+    if rest:
+        last = SIDES[1] if side == SIDES[0] and rest <= SIDES[1] else side
+        starts.append((length - last, last))
+    return starts
 
 
 def _block(builder: ir.IRBuilder, source: Any, target: Any, s: Transpose, side: int, row: Any, column: Any) -> None:

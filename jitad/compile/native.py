@@ -104,7 +104,7 @@ def compile_module(source: str | ir.Module, level: int = 3, vector_width: int = 
 
 def load_code(code: bytes) -> Native:
     """The object file of a `Native`, linked into this process, which must have the same processor. What the code
-    calls by name (libm, and the routines after `register_symbols`) must be there; SciPy's special functions are found."""
+    calls by name (libm, and the routines after `register_symbols`) must be there; SciPy's functions are looked up."""
     start = time.perf_counter()
     register_named(code)
     machine = target_machine()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from jitad.primitives.core import Primitive
+from jitad.primitives.core import TABLE, Primitive
 from jitad.primitives.linalg_core import mT, rectangle
 from jitad.primitives.view import view
 from jitad.tape import Aval, Builder, Node, Tape, Value
@@ -36,12 +36,14 @@ VALUES = {"eigh": _made_by_compiler("eigvalsh", lambda a, **params: Aval(a.shape
           "svd": _made_by_compiler("svdvals", lambda a: Aval((*a.shape[:-2], min(a.shape[-2:])), a.dtype))}
 """Decompositions of which only the values are read."""
 VALUES["svd"].info["sides"] = rectangle
+VALUES["eigh"].info["sides"] = TABLE["eigh"].info["sides"]
 
 
 def share_factors(tape: Tape) -> Tape:
     """`tape` with one factorization for each matrix of which several routines want one, and without vectors that
     nobody reads."""
-    narrow = {number for number, node in enumerate(tape.nodes) if node.prim.name in VALUES and _only_values(tape, number)}
+    narrow = {number for number, node in enumerate(tape.nodes)
+              if node.prim.name in VALUES and _only_values(tape, number)}
     users: dict[int, int] = {}
     for node in tape.nodes:
         if node.prim.name in FACTORING and tape.nodes[node.inputs[0]].aval.shape[-1]:
@@ -54,7 +56,7 @@ def share_factors(tape: Tape) -> Tape:
     values: dict[int, Value] = {}
     for number, name in zip(tape.inputs, tape.names, strict=True):
         values[number] = builder.input(tape.nodes[number].aval, name)
-    for number, node in enumerate(tape.nodes):
+    for number in range(len(tape.nodes)):
         if number not in values:
             values[number] = _rebuilt(builder, tape, number, values, shared, narrow)
     for guard in tape.guards:
@@ -94,8 +96,8 @@ def _rebuilt(builder: Builder, tape: Tape, number: int, values: dict[int, Value]
         source, trans = _source(tape, node)
         if source in shared and not (trans and node.prim.name == "inv"):
             factors = builder.apply(factor, [values[source].number], {}, node.where)
-            params: dict[str, Any] = {"solve": {"trans": trans}, "inv": {"strict": node.params.get("strict", True)}}.get(
-                node.prim.name, {})
+            strict = node.params.get("strict", True)
+            params: dict[str, Any] = {"solve": {"trans": trans}, "inv": {"strict": strict}}.get(node.prim.name, {})
             operands = [factors, *(values[i].number for i in node.inputs[1:])]
             return builder.value(builder.apply(FACTORED[node.prim.name], operands, params, node.where))
     return builder.value(builder.apply(node.prim, [values[i].number for i in node.inputs], node.params, node.where))

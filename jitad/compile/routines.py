@@ -22,12 +22,14 @@ from jitad.compile import routines_general as general
 from jitad.compile import routines_spectral as spectral
 from jitad.compile.routines_cholesky import cholesky, cholesky_inverse
 from jitad.compile.routines_code import Code
+from jitad.compile.routines_cotangent import cholesky_cotangent
 from jitad.compile.routines_order import argsort, positions
 from jitad.compile.routines_solve import gemm, solve_triangular
 from jitad.compile.routines_svd import cofactor, cofactor_tangent
 
 ROUTINES: dict[str, Callable[..., None]] = {
-    "cholesky": cholesky, "cholesky_inverse": cholesky_inverse, "solve_triangular": solve_triangular, "gemm": gemm,
+    "cholesky": cholesky, "cholesky_inverse": cholesky_inverse,
+    "cholesky_cotangent": cholesky_cotangent, "solve_triangular": solve_triangular, "gemm": gemm,
     **{name: getattr(general, name) for name in (
         "solve", "inv", "det", "slogdet_sign", "slogdet_log", "factor", "solve_factored", "inv_factored",
         "det_factored", "slogdet_sign_factored", "slogdet_log_factored")},
@@ -36,7 +38,7 @@ ROUTINES: dict[str, Callable[..., None]] = {
     **{name: getattr(functions, name) for name in ("expm", "sylvester", "sqrtm", "solve_banded", "solveh_banded")},
     "cofactor": cofactor, "cofactor_tangent": cofactor_tangent, "argsort": argsort, "positions": positions}
 EXTERNAL = {"cython_blas": ("gemm", "trmm", "trsm", "trsv"),
-            "cython_lapack": ("potrf", "trtri", "lauum", "getrf", "gesdd", "syevd", "geqrf", "orgqr", "gees", "trsyl",
+            "cython_lapack": ("potrf", "trtri", "lauum", "getrf", "gesdd", "syevd", "syevr", "geqrf", "orgqr", "gees", "trsyl",
                               "gbsv", "pbsv")}
 
 

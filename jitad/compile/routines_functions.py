@@ -41,7 +41,8 @@ def expm(code: Code, out: Any, a: Any, batch: int, n: int) -> None:
         gemm(code, target, p, q, n, n, n, 0, 0, 0)
 
     def added(target: Any, other: Any) -> None:
-        code.loop(0, size, lambda i: code.store(code.builder.fadd(code.load(target, i), code.load(other, i)), target, i))
+        code.loop(0, size, lambda i: code.store(
+            code.builder.fadd(code.load(target, i), code.load(other, i)), target, i))
 
     def each(i: Index) -> None:
         result, source = code.at(out, code.mul(i, size)), code.at(a, code.mul(i, size))
@@ -80,8 +81,9 @@ def _scaling(code: Code, a: Any, n: int) -> tuple[Any, Any]:
     norm = code.folded(0, n, code.number(0.0), column)
     reach, count = code.slot(code.kind), code.slot(code.integer(0).type)
     scale = code.slot(code.kind)
-    for slot, first in ((reach, code.number(PADE_REACH[code.prefix])), (scale, code.number(1.0)), (count, code.integer(0))):
-        code.builder.store(first, slot)
+    code.builder.store(code.number(PADE_REACH[code.prefix]), reach)
+    code.builder.store(code.number(1.0), scale)
+    code.builder.store(code.integer(0), count)
 
     def halve(_: Index) -> None:
         known = code.builder.load(reach)
@@ -109,8 +111,8 @@ class _Schur:
     def factor(self, a: Any) -> None:
         code, n = self.code, self.n
         code.copy(self.t, a, n * n)
-        code.lapack("gees", "V", "N", code.null(), n, self.t, n, self.found, self.values, code.at(self.values, n), self.u,
-                    n, self.scratch, self.length, self.flags, code.info)
+        code.lapack("gees", "V", "N", code.null(), n, self.t, n, self.found, self.values, code.at(self.values, n),
+                    self.u, n, self.scratch, self.length, self.flags, code.info)
         code.require(code.succeeded())
 
 

@@ -33,7 +33,7 @@ class Factors:
 
     def factor(self, a: Any) -> Any:
         """Factor `a`; the value says whether all pivots are nonzero."""
-        code, n = self.code, self.n
+        code = self.code
         code.builder.store(BOOL(0), self.definite)
         if self.mixed:
             code.branch(self._symmetric(a), lambda: self._cholesky(a))

@@ -29,7 +29,7 @@ def solve_triangular(code: Code, out: Any, a: Any, b: Any, batch: int, n: int, k
         if not k:
             return
         if n <= TRIANGULAR_LOOPS and k <= TRIANGULAR_LOOPS:
-            _substitution(code, x, matrix, n, k, bool(lower), bool(trans), bool(unit))
+            substitution(code, x, matrix, n, k, bool(lower), bool(trans), bool(unit))
         elif k == 1:
             code.lapack("trsv", "UL"[not lower], "TN"[trans], "NU"[unit], n, matrix, n, x, 1)
         else:
@@ -37,7 +37,7 @@ def solve_triangular(code: Code, out: Any, a: Any, b: Any, batch: int, n: int, k
     code.rolled(0, batch, each)
 
 
-def _substitution(code: Code, x: Any, a: Any, n: int, k: int, lower: bool, trans: bool, unit: bool) -> None:
+def substitution(code: Code, x: Any, a: Any, n: int, k: int, lower: bool, trans: bool, unit: bool) -> None:
     """Rows of `x` in the order of the triangle. Each finished row is taken from the rest; a single column with
     rows of `a` at hand runs by dot products instead."""
     down = lower != trans

@@ -9,7 +9,6 @@ from typing import Any
 from jitad.compile.routines_code import INT32, Code, Index
 from jitad.compile.routines_solve import gemm
 
-
 # --- symmetric eigenvalues ---------------------------------------------------------------------
 
 class _Eigen:
@@ -21,29 +20,49 @@ class _Eigen:
         self.length, self.integers = 1 + 6 * n + 2 * n * n + 32 * n, 3 + 5 * n
         self.scratch, self.places = code.work(self.length), code.work(self.integers, INT32)
 
-    def decompose(self, a: Any, upper: int) -> None:
+    def decompose(self, a: Any, upper: int) -> Any:
+        """The vectors, one after the other."""
         code, n = self.code, self.n
         code.transposed(self.a, a, n, n)
         code.lapack("syevd", "V" if self.vectors else "N", "U" if upper else "L", n, self.a, n, self.w, self.scratch,
                     self.length, self.places, self.integers, code.info)
         code.require(code.succeeded())
+        return self.a
 
 
-def eigh(code: Code, out: Any, a: Any, batch: int, n: int, upper: int = 0) -> None:
+class _Robust(_Eigen):
+    """By relatively robust representations, as in `scipy.linalg.eigh`."""
+
+    def __init__(self, code: Code, n: int):
+        super().__init__(code, n, True)
+        self.vectors_at, self.support, self.found = code.work(n * n), code.work(2 * n, INT32), code.slot(INT32)
+        self.length, self.integers = 40 * n, 10 * n
+        self.scratch, self.places = code.work(self.length), code.work(self.integers, INT32)
+
+    def decompose(self, a: Any, upper: int) -> Any:
+        code, n = self.code, self.n
+        code.transposed(self.a, a, n, n)
+        code.lapack("syevr", "V", "A", "U" if upper else "L", n, self.a, n, 0.0, 1.0, 1, n, 0.0, self.found, self.w,
+                    self.vectors_at, n, self.support, self.scratch, self.length, self.places, self.integers, code.info)
+        code.require(code.succeeded())
+        return self.vectors_at
+
+
+def eigh(code: Code, out: Any, a: Any, batch: int, n: int, upper: int = 0, mrrr: int = 0) -> None:
     """Rows of eigenvalue and eigenvector of each matrix."""
     if not n:
         return
-    eigen, width = _Eigen(code, n, True), n + 1
+    eigen, width = _Robust(code, n) if mrrr else _Eigen(code, n, True), n + 1
 
     def each(i: Index) -> None:
         target = code.at(out, code.mul(i, n * width))
-        eigen.decompose(code.at(a, code.mul(i, n * n)), upper)
+        vectors = eigen.decompose(code.at(a, code.mul(i, n * n)), upper)
         code.loop(0, n, lambda j: _row(code, code.at(target, code.mul(j, width)), [
-            (code.at(eigen.w, j), 1, 1), (code.at(eigen.a, code.mul(j, n)), n, 1)]))
+            (code.at(eigen.w, j), 1, 1), (code.at(vectors, code.mul(j, n)), n, 1)]))
     code.rolled(0, batch, each)
 
 
-def eigvalsh(code: Code, out: Any, a: Any, batch: int, n: int, upper: int = 0) -> None:
+def eigvalsh(code: Code, out: Any, a: Any, batch: int, n: int, upper: int = 0, _: int = 0) -> None:
     """The eigenvalues of each symmetric matrix."""
     if not n:
         return
@@ -59,9 +78,12 @@ def _row(code: Code, target: Any, parts: list[tuple[Any, int, int]]) -> None:
     """Join parts, each a pointer with length and stride, at `target`."""
     start = 0
     for source, count, stride in parts:
-        code.loop(0, count, lambda c, source=source, stride=stride, start=start: code.store(
-            code.load(source, code.mul(c, stride)), target, code.add(c, start)))
+        _stretch(code, code.at(target, start), source, count, stride)
         start += count
+
+
+def _stretch(code: Code, target: Any, source: Any, count: int, stride: int) -> None:
+    code.loop(0, count, lambda c: code.store(code.load(source, code.mul(c, stride)), target, c))
 
 
 # --- singular values ---------------------------------------------------------------------------
@@ -97,7 +119,8 @@ def svd(code: Code, out: Any, a: Any, batch: int, m: int, n: int) -> None:
         target = code.at(out, code.mul(i, k * width))
         singular.decompose(code.at(a, code.mul(i, m * n)))
         code.loop(0, k, lambda j: _row(code, code.at(target, code.mul(j, width)), [
-            (code.at(singular.s, j), 1, 1), (code.at(singular.u, code.mul(j, m)), m, 1), (code.at(singular.vt, j), n, k)]))
+            (code.at(singular.s, j), 1, 1), (code.at(singular.u, code.mul(j, m)), m, 1),
+            (code.at(singular.vt, j), n, k)]))
     code.rolled(0, batch, each)
 
 

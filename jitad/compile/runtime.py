@@ -39,6 +39,8 @@ class Kernel:
     there are several. Raises `Miss` if an argument's type or shape is not the tape's.
     """
 
+    tier = "kernel"
+
     tape: Tape
     kinds: tuple[ArgumentType, ...]
     seconds: float = 0.0
@@ -91,6 +93,11 @@ class Kernel:
     def exact(self) -> bool:
         """Whether `call` tells subclasses of arrays, and kinds of numbers, by itself."""
         return self._layout is not None
+
+    @property
+    def nbytes(self) -> int:
+        """Machine code and constants."""
+        return len(self.native.code)
 
     @property
     def _arrays(self) -> list[bool]:

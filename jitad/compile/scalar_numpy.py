@@ -24,12 +24,13 @@ LOWEST = np.iinfo(np.int64).min
 
 _NUMPY = ("exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh arccosh "
           "arctanh cbrt hypot fmod logaddexp")
-_SCIPY = "expit log_expit logit erf erfc erfcx digamma ndtr log_ndtr zeta"
+_SCIPY = ("expit log_expit logit erf erfc erfcx digamma ndtr log_ndtr ndtri erfinv erfcinv i0 i1 i0e i1e betaln")
 MATH: dict[str, Callable[..., Any]] = {
     **{name: getattr(np, name) for name in _NUMPY.split()},
     **{name: getattr(special, name) for name in _SCIPY.split()},
     "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2, "asinh": np.arcsinh,
     "acosh": np.arccosh, "atanh": np.arctanh, "pow": np.power, "lgamma": special.gammaln,
+    "gamma_function": special.gamma,
 }
 """The functions behind the names that are not machine operations; they compute in float64."""
 

@@ -272,9 +272,25 @@ class _BodyPull(Pull):
     def __init__(self, body: Unrolled):
         super().__init__(body.body, body.stops, body.read, body._check)
         self._body = body
+        self._sparse: set[int] = set()
+        for n, node in enumerate(body.body.nodes):
+            if node.prim.kind in ("spread", "scatter") or (node.prim.name == "add" and self._sparse.issuperset(node.inputs)):
+                self._sparse.add(n)
+
+    def _elementwise(self, node: Node, at: Indices) -> Expr:
+        """What a spread leaves empty is not added: in sums of cotangents of parts most terms are such."""
+        if node.prim.name == "add" and not self._sparse.isdisjoint(node.inputs):
+            full = [i for i in node.inputs if i not in self._sparse or not _is_zero(self.element(i, at))]
+            if len(full) < 2:
+                return self.element(full[0] if full else node.inputs[0], at)
+        return super()._elementwise(node, at)
 
     def _inverse(self, number: int, at: Indices) -> Expr | None:
         return self._body.inverse(self.element(number, at))
+
+
+def _is_zero(e: Expr) -> bool:
+    return e.op == "const" and e.args[0] == 0
 
 
 def _tree(terms: list[Expr], combine: Callable[[Expr, Expr], Expr]) -> Expr:

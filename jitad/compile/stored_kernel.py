@@ -14,6 +14,7 @@ class StoredKernel:
 
     exact = saved = True
     seconds = 0.0
+    tier = "kernel"
 
     def __init__(self, code: bytes, kinds: tuple[ArgumentType, ...], routines: bool):
         if routines:
@@ -23,3 +24,7 @@ class StoredKernel:
         self.kinds, self.routines = kinds, routines
         self.native = load_code(code)
         self.call: Callable[..., Any] = python_function(self.native)
+
+    @property
+    def nbytes(self) -> int:
+        return len(self.native.code)

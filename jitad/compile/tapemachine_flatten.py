@@ -59,7 +59,7 @@ class Flat:
             for _ in range(aval.size):
                 self._given(sort)
             self.at[number] = np.arange(first, len(self.op)).reshape(aval.shape) if aval.shape else first
-        self._run(_live(nodes, wanted))
+        self._run(live(nodes, wanted))
 
     # --- numbers ---------------------------------------------------------------------------------
     def _sort(self, dtype: np.dtype[Any], active: bool) -> int:
@@ -111,13 +111,13 @@ class Flat:
         return len(self.codes) - 1, self._sort(code.dtype, code.carries)
 
     # --- nodes -----------------------------------------------------------------------------------
-    def _run(self, live: bytearray) -> None:
+    def _run(self, needed: bytearray) -> None:
         """Everything on the tape that is wanted. Long tapes are made of what the loop itself treats."""
         nodes, at, known = self.nodes, self.at, self._known
         op, sort = self.op, self.sort
         first, second, third = self.operands
         for number, node in enumerate(nodes):
-            if not live[number] or at[number] is not None:
+            if not needed[number] or at[number] is not None:
                 continue
             prim = node.prim
             if prim.kind != "elementwise" or node.aval.shape or node.params:
@@ -230,12 +230,13 @@ class Flat:
         return np.moveaxis(moved, 0, axis)
 
 
-def _live(nodes: Sequence[Node], wanted: Iterable[int]) -> bytearray:
-    live = bytearray(len(nodes))
+def live(nodes: Sequence[Node], wanted: Iterable[int]) -> bytearray:
+    """For each node whether one of the `wanted` needs it."""
+    needed = bytearray(len(nodes))
     for number in wanted:
-        live[number] = 1
+        needed[number] = 1
     for number in range(len(nodes) - 1, -1, -1):
-        if live[number]:
+        if needed[number]:
             for i in nodes[number].inputs:
-                live[i] = 1
-    return live
+                needed[i] = 1
+    return needed

@@ -11,6 +11,9 @@ from . import vectormath_explog as explog
 from . import vectormath_inverse as inverse
 from . import vectormath_power as power
 from . import vectormath_special as special
+from . import vectormath_special_bessel as bessel
+from . import vectormath_special_gamma as gamma
+from . import vectormath_special_inverse as quantile
 from . import vectormath_trig as trig
 from .scalar import Expr
 
@@ -22,6 +25,9 @@ EXPANSIONS: dict[str, Callable[..., Expr]] = {
         (inverse, "arctan arctan2 arcsin arccos arcsinh arccosh arctanh"),
         (power, "cbrt hypot"),
         (special, "erf erfc erfcx ndtr log_ndtr lgamma digamma"),
+        (quantile, "ndtri erfinv erfcinv"),
+        (bessel, "i0 i1 i0e i1e"),
+        (gamma, "gamma_function betaln"),
     )
     for name in names.split()
 }

@@ -13,10 +13,11 @@ from jitad.primitives import (
     special_error,
     special_gamma,
     special_other,
+    special_polynomials,
     special_power,
     view,
 )
 
 __all__ = ["core", "elementwise", "index", "linalg", "order", "reduce", "scan", "special",
            "special_bessel", "special_cdf",
-           "special_error", "special_gamma", "special_other", "special_power", "view"]
+           "special_error", "special_gamma", "special_other", "special_polynomials", "special_power", "view"]

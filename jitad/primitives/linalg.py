@@ -13,7 +13,7 @@ import numpy as np
 
 from jitad.primitives.core import TABLE, Cotangents, Primitive, full, zeros_like
 from jitad.primitives.linalg_banded import solve_banded, solveh_banded
-from jitad.primitives.linalg_cholesky import cholesky, cholesky_inverse
+from jitad.primitives.linalg_cholesky import cholesky, cholesky_cotangent, cholesky_inverse
 from jitad.primitives.linalg_core import (
     in_columns,
     inner,
@@ -203,6 +203,7 @@ def one_everywhere(a: Value) -> Value:
 
 
 __all__ = [
-    "cholesky", "cholesky_inverse", "cofactor", "cofactor_tangent", "column", "columns", "det", "eigh", "expm", "inv", "lu", "lu_order",
-    "mT", "matmul", "orthogonal_factor", "permuted", "pinv", "qr", "qr_parts", "slogdet", "slogdet_log", "slogdet_sign",
-    "solve", "solve_banded", "solve_triangular", "solveh_banded", "sqrtm", "svd", "svd_parts", "sylvester"]
+    "cholesky", "cholesky_cotangent", "cholesky_inverse", "cofactor", "cofactor_tangent", "column", "columns", "det", "eigh", "expm",
+    "inv", "lu", "lu_order", "mT", "matmul", "orthogonal_factor", "permuted", "pinv", "qr", "qr_parts", "slogdet",
+    "slogdet_log", "slogdet_sign", "solve", "solve_banded", "solve_triangular", "solveh_banded", "sqrtm", "svd",
+    "svd_parts", "sylvester"]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from jitad.primitives.core import Cotangents, Primitive
-from jitad.primitives.linalg_core import Samples, leading, matmul, mT, regular, same_shape, triangle
+from jitad.primitives.linalg_core import Samples, leading, matmul, mT, rectangle, regular, same_shape, triangle
 from jitad.primitives.linalg_forms import (
     Form,
     Polynomial,
@@ -41,19 +41,19 @@ def _cholesky_vjp(ct: Value, y: Value, a: Value, upper: bool = False) -> tuple[V
     closed = _closed(ct, y)
     if closed is not None:
         return (closed,)
-    middle = _half_tril(matmul(mT(y), ct))
-    left = solve_triangular(y, middle, lower=True, trans=True)
-    both = mT(solve_triangular(y, mT(left), lower=True, trans=True))
-    return ((both + mT(both)) * 0.5,)
+    return (cholesky_cotangent(y, ct),)
+
+
+def _between(y: Value, t: Value) -> Value:
+    """``L^-1 sym(t) L^-T``."""
+    left = solve_triangular(y, (t + mT(t)) * 0.5, lower=True)
+    return mT(solve_triangular(y, mT(left), lower=True))
 
 
 def _cholesky_jvp(tangents: Cotangents, y: Value, a: Value, upper: bool = False) -> Value | None:
     """``dL = L P(L^-1 sym(dA) L^-T)``."""
     t = tangents[0]
-    if t is None:
-        return None
-    left = solve_triangular(y, (t + mT(t)) * 0.5, lower=True)
-    return matmul(y, _half_tril(mT(solve_triangular(y, mT(left), lower=True))))
+    return None if t is None else matmul(y, _half_tril(_between(y, t)))
 
 
 def _cholesky_samples(rng: np.random.Generator) -> Samples:
@@ -71,6 +71,46 @@ cholesky = Primitive(
 """The lower factor L of ``a = L @ L.T``. The lower triangle of `a` is read, or the upper one if `upper`; the
 derivative is that of the function of the symmetric matrix: the cotangent is symmetric, and of a tangent
 only the symmetric part counts."""
+
+
+# --- the general cotangent -----------------------------------------------------------------------
+
+def _cotangent(factor: Any, ct: Any) -> Any:
+    def lower(x: Any) -> Any:
+        return np.tril(x) - 0.5 * x * np.eye(x.shape[-1], dtype=x.dtype)
+
+    middle = lower(np.swapaxes(np.tril(factor), -1, -2) @ np.tril(ct))
+    left = solve_triangular(factor, middle + np.swapaxes(middle, -1, -2), lower=True, trans=True)
+    both = solve_triangular(factor, np.swapaxes(left, -1, -2), lower=True, trans=True) * 0.5
+    return ((both + np.swapaxes(both, -1, -2)) * 0.5).astype(ct.dtype)
+
+
+def _cotangent_vjp(ct: Value, y: Value, factor: Value, bar: Value) -> tuple[Value, Value]:
+    """For the symmetric part S of `ct`, with ``H = L^-1 S L^-T``: ``tril(bar P(H)^T - 2 y S L^-T)``, ``tril(L P(H))``."""
+    middle = _half_tril(_between(factor, ct))
+    moved = mT(solve_triangular(factor, matmul(ct + mT(ct), y), lower=True))
+    by_factor = matmul(triangle(bar, lower=True), mT(middle)) - moved
+    return triangle(by_factor, lower=True), triangle(matmul(triangle(factor, lower=True), middle), lower=True)
+
+
+def _cotangent_jvp(tangents: Cotangents, y: Value, factor: Value, bar: Value) -> Value | None:
+    """``-L^-T dL^T y`` and its transpose, and the rule itself for ``dL_bar + L^-T dL^T tril(L_bar)``."""
+    t, moving = tangents
+    if t is None:
+        return None if moving is None else cholesky_cotangent(factor, moving)
+    t = triangle(t, lower=True)
+    pushed = solve_triangular(factor, matmul(mT(t), y), lower=True, trans=True)
+    extra = solve_triangular(factor, matmul(mT(t), triangle(bar, lower=True)), lower=True, trans=True)
+    return cholesky_cotangent(factor, extra if moving is None else extra + moving) - pushed - mT(pushed)
+
+
+cholesky_cotangent: Primitive = Primitive(
+    "cholesky_cotangent", evaluate=_cotangent, infer=lambda factor, ct: same_shape(ct), vjp=_cotangent_vjp,
+    jvp=_cotangent_jvp, cost=100, batch=leading, info={"sides": lambda shapes, params: rectangle(shapes, params)[:2]},
+    samples=lambda rng: [((regular(rng), rng.normal(size=(3, 3))), {}),
+                         ((regular(rng, 2), rng.normal(size=(2, 3, 3))), {})])
+"""The symmetric cotangent of a matrix, given its lower factor and the factor's cotangent: ``sym(L^-T P(L^T ct) L^-1)``;
+of both only the lower triangles count."""
 
 
 # --- the cotangents of densities -----------------------------------------------------------------
@@ -221,4 +261,4 @@ cholesky_inverse = Primitive(
     batch=leading, samples=lambda rng: [((regular(rng),), {}), ((regular(rng, 2),), {}), ((regular(rng, n=1),), {})])
 """``inv(L @ L.T)``, given the lower factor L; a symmetric matrix."""
 
-__all__ = ["cholesky", "cholesky_inverse"]
+__all__ = ["cholesky", "cholesky_cotangent", "cholesky_inverse"]

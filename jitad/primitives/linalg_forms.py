@@ -129,7 +129,7 @@ def _take_apart(x: Value, outside: Views, scale: Polynomial, core: int, form: Fo
         return _take_apart(value(node.inputs[0]), outside, times(scale, {(): -1.0}), core, form)
     if name in ("add", "sub"):
         _take_apart(value(node.inputs[0]), outside, scale, core, form)
-        sign = {(): 1.0 if name == "add" else -1.0}
+        sign: Polynomial = {(): 1.0 if name == "add" else -1.0}
         return _take_apart(value(node.inputs[1]), outside, times(scale, sign), core, form)
     if name in ("mul", "div"):
         first, second = map(value, node.inputs)

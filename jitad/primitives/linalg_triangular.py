@@ -20,6 +20,7 @@ from jitad.primitives.linalg_core import (
 from jitad.primitives.linalg_forms import scaled, single
 from jitad.tape import Value
 
+
 def _solve_triangular(a: Any, b: Any, lower: bool, trans: bool, unit: bool) -> Any:
     from scipy.linalg import solve_triangular
 

@@ -190,38 +190,47 @@ def loop(builder: Builder, body: Tape, init: Sequence[Value], scanned: Sequence[
 def loop_in_chunks(builder: Builder, body: Tape, init: Sequence[Value], scanned: Sequence[Scanned],
                    invariants: Sequence[Value], length: int, reverse: bool = False,
                    recompute: bool = False) -> tuple[list[Value], list[Value]]:
-    """As `loop` without a counter, with logarithmic memory for the derivatives: loops of `CHUNK` steps in loops of
-    `CHUNK` steps, and so on, of which all but the innermost save only their carries and run each step again."""
+    """As `loop` without a counter, with logarithmic memory for the derivatives: loops of about `CHUNK` steps in loops of
+    about `CHUNK` steps, and so on, of which all but the innermost save only their carries and run each step again."""
     if length <= CHUNK:
         return loop(builder, body, init, scanned, invariants, length, reverse=reverse, recompute=recompute)
-    count, rest = divmod(length, CHUNK)
+    size = chunk_size(length)
+    count, rest = divmod(length, size)
     state, stacks = list(init), []
 
     def remainder() -> None:
-        tail = [(a, o + s * count * CHUNK, s) for a, o, s in scanned]
+        tail = [(a, o + s * count * size, s) for a, o, s in scanned]
         state[:], rows = loop(builder, body, state, tail, invariants, rest, reverse=reverse, recompute=recompute)
         stacks.append(rows)
     if reverse and rest:
         remainder()
-    outer, chunks = _chunk(body, state, scanned, invariants, count, reverse, recompute)
+    outer, chunks = _chunk(body, state, scanned, invariants, (count, size), reverse, recompute)
     state[:], rows = loop_in_chunks(builder, outer, state, chunks, invariants, count, reverse, recompute=True)
-    stacks.insert(0, [reshape(r, (count * CHUNK, *r.shape[2:])) for r in rows])
+    stacks.insert(0, [reshape(r, (count * size, *r.shape[2:])) for r in rows])
     if rest and not reverse:
         remainder()
     return state, [concatenate(*parts, axis=0) if rest else parts[0] for parts in zip(*stacks, strict=True)]
 
 
-def _chunk(body: Tape, init: Sequence[Value], scanned: Sequence[Scanned], invariants: Sequence[Value], count: int,
-           reverse: bool, recompute: bool) -> tuple[Tape, list[Scanned]]:
-    """A body that does `CHUNK` steps of `body`, and the arrays of chunks that it walks."""
-    chunks = [(reshape(walked(a, count * CHUNK, o, s), (count, CHUNK, *a.shape[1:])), 0, 1) for a, o, s in scanned]
+def chunk_size(length: int) -> int:
+    """Steps in a chunk: the divisor of the length closest to `CHUNK`, so that no rest needs code of its own, if there is
+    one within half as many and half as many again."""
+    sizes = sorted(range(CHUNK // 2, 3 * CHUNK // 2 + 1), key=lambda n: abs(n - CHUNK))
+    return next((n for n in sizes if length % n == 0), CHUNK)
+
+
+def _chunk(body: Tape, init: Sequence[Value], scanned: Sequence[Scanned], invariants: Sequence[Value],
+           sizes: tuple[int, int], reverse: bool, recompute: bool) -> tuple[Tape, list[Scanned]]:
+    """A body that does a chunk of steps of `body`, and the arrays of chunks that it walks; `sizes`: how many chunks, and
+    of how many steps."""
+    chunks = [(reshape(walked(a, sizes[0] * sizes[1], o, s), (*sizes, *a.shape[1:])), 0, 1) for a, o, s in scanned]
     inner = Builder()
     avals = [*(v.aval for v in init), *(Aval(a.shape[1:], a.dtype) for a, _, _ in chunks)]
     avals += [v.aval for v in invariants]
     values = [inner.input(Aval(a.shape, a.dtype), name) for a, name in zip(avals, body.names, strict=True)]
     fixed = len(init) + len(chunks)
     finals, stacks = loop(inner, body, values[:len(init)], [(v, 0, 1) for v in values[len(init):fixed]], values[fixed:],
-                          CHUNK, reverse=reverse, recompute=recompute)
+                          sizes[1], reverse=reverse, recompute=recompute)
     return inner.finish([*finals, *stacks]), chunks
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from jitad.primitives.core import select
-from jitad.primitives.elementwise import absolute, eq, exp, sign
 from jitad.primitives import special_orders  # noqa: F401  (fills the table of routines)
+from jitad.primitives.core import cast, elementwise, select
+from jitad.primitives.elementwise import absolute, eq, exp, sign
+from jitad.primitives.scipy_ufuncs import ufuncs
 from jitad.primitives.special_rows import own, pointer, refusing, several
 from jitad.tape import Value
 
@@ -27,10 +28,10 @@ j0 = pointer("j0", lambda y, x: -j1(x), domain=ARGUMENT)
 j1 = pointer("j1", lambda y, x: j0(x) - _over(y, x, 0.5), domain=ARGUMENT)
 y0 = pointer("y0", lambda y, x: -y1(x), domain=ARGUMENT)
 y1 = pointer("y1", lambda y, x: y0(x) - y / x, domain=ARGUMENT)
-i0 = pointer("i0", lambda y, x: i1(x), domain=ANY)
-i1 = pointer("i1", lambda y, x: i0(x) - _over(y, x, 0.5), domain=ANY)
-i0e = pointer("i0e", lambda y, x: i1e(x) - sign(x) * y, domain=ANY)
-i1e = pointer("i1e", lambda y, x: i0e(x) - sign(x) * y - _over(y, x, 0.5), domain=ANY)
+i0 = elementwise("i0", ufuncs.i0, lambda y, x: i1(x), domain=ANY, cost=40)
+i1 = elementwise("i1", ufuncs.i1, lambda y, x: i0(x) - _over(y, x, 0.5), domain=ANY, cost=40)
+i0e = elementwise("i0e", ufuncs.i0e, lambda y, x: i1e(x) - sign(x) * y, domain=ANY, cost=40)
+i1e = elementwise("i1e", ufuncs.i1e, lambda y, x: i0e(x) - sign(x) * y - _over(y, x, 0.5), domain=ANY, cost=40)
 k0 = pointer("k0", lambda y, x: -k1(x), domain=ARGUMENT)
 k1 = pointer("k1", lambda y, x: -k0(x) - y / x, domain=ARGUMENT)
 k0e = pointer("k0e", lambda y, x: y - k1e(x), domain=ARGUMENT)
@@ -106,6 +107,17 @@ def _by_x(row: Any, v: Value, x: Value) -> Value:
 ive_order1 = own("ive_order1", _ive_order, (ORDER, ARGUMENT), cost=800, refuses=True)
 ive = pointer("ive", _ive, domain=(ORDER, ARGUMENT), cost=200, refuses=True)
 iv = pointer("iv", _iv, domain=(ORDER, ARGUMENT), cost=200, refuses=True)
+
+def _whole_order(name: str, real: Any, sign: float) -> Any:
+    def partials(y: Value, n: Value, x: Value) -> Any:
+        v = cast(n, y.dtype)
+        by_x = 0.5 * (real(v - 1.0, x) + sign * real(v + 1.0, x))
+        return refusing(y, name, "its order", "it is an integer"), by_x if sign < 0 else -by_x
+    return partials
+
+
+kn = pointer("kn", _whole_order("kn", kv, 1.0), domain=(range(4), ARGUMENT), cost=200)
+yn = pointer("yn", _whole_order("yn", yv, -1.0), domain=(range(4), ARGUMENT), cost=200)
 
 # --- Airy ------------------------------------------------------------------------------------------
 

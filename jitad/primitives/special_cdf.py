@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from jitad.primitives import special_incomplete  # noqa: F401  (fills the table of routines)
 from jitad.primitives.core import cast, select
 from jitad.primitives.elementwise import exp, floor, gt, log1p, sqrt, square
 from jitad.primitives.special import digamma
@@ -15,7 +16,6 @@ from jitad.primitives.special_gamma import (
     gamma_density,
     gammainc_slope,
 )
-from jitad.primitives import special_incomplete  # noqa: F401  (fills the table of routines)
 from jitad.primitives.special_rows import own, pointer, refusing
 from jitad.tape import Value
 

@@ -19,10 +19,10 @@ SQRT_2PI, HALF_SQRT_PI = math.sqrt(2.0 * math.pi), 0.5 * math.sqrt(math.pi)
 erfcx = elementwise("erfcx", ufuncs.erfcx, lambda y, x: 2.0 * x * y - TWO_OVER_SQRT_PI, cost=25)
 erfi = pointer("erfi", lambda y, x: TWO_OVER_SQRT_PI * exp(square(x)), domain=ANY)
 dawsn = pointer("dawsn", lambda y, x: 1.0 - 2.0 * x * y, domain=ANY)
-ndtri = pointer("ndtri", lambda y, p: SQRT_2PI * exp(0.5 * square(y)), cost=40, domain=UNIT)
-erfinv = pointer("erfinv", lambda y, x: HALF_SQRT_PI * exp(square(y)), cost=40,
+ndtri = elementwise("ndtri", ufuncs.ndtri, lambda y, p: SQRT_2PI * exp(0.5 * square(y)), cost=40, domain=UNIT)
+erfinv = elementwise("erfinv", ufuncs.erfinv, lambda y, x: HALF_SQRT_PI * exp(square(y)), cost=40,
                      domain=(-0.9, 0.9))
-erfcinv = pointer("erfcinv", lambda y, x: -HALF_SQRT_PI * exp(square(y)), cost=40,
+erfcinv = elementwise("erfcinv", ufuncs.erfcinv, lambda y, x: -HALF_SQRT_PI * exp(square(y)), cost=40,
                       domain=(0.1, 1.9))
 ndtri_exp = pointer("ndtri_exp", lambda y, x: 1.0 / _hazard(y, x), domain=(-3.0, -0.1))
 

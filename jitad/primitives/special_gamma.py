@@ -2,13 +2,14 @@
 # mypy: disable-error-code="has-type"
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from jitad.primitives.core import cast, select
-from jitad.primitives.elementwise import eq, exp, floor, gt, le, logical_and, lt, rint
-from jitad.primitives.scipy_ufuncs import ufuncs
-from jitad.primitives.special import digamma, gammaln, polygamma, trigamma, xlog1py, xlogy
 from jitad.primitives import special_incomplete  # noqa: F401  (fills the table of routines)
+from jitad.primitives.core import elementwise, select
+from jitad.primitives.elementwise import eq, exp, gt, le, logical_and, rint
+from jitad.primitives.scipy_ufuncs import ufuncs
+from jitad.primitives.special import digamma, gammaln, trigamma, xlog1py, xlogy
 from jitad.primitives.special_rows import own, pointer, refusing
 from jitad.tape import Value
 
@@ -16,13 +17,14 @@ UNIT, SHAPE, WIDE = (0.1, 0.9), (0.4, 4.0), (0.3, 6.0)
 HIGHER = "its second derivative has none"
 
 # --- complete ------------------------------------------------------------------------------------
-gamma = pointer("gamma", lambda y, x: y * digamma(x), domain=SHAPE)
+gamma = elementwise("gamma", ufuncs.gamma, lambda y, x: y * digamma(x), domain=SHAPE, scalar="gamma_function", cost=60)
 loggamma = pointer("loggamma", lambda y, x: digamma(x), domain=WIDE)
 rgamma = pointer("rgamma", lambda y, x: rgamma_slope(x), domain=WIDE)
 rgamma_slope = own("rgamma_slope", lambda y, x: rgamma(x) * (digamma(x) * digamma(x) - trigamma(x)), WIDE)
 gammasgn = pointer("gammasgn", lambda y, x: None, domain=WIDE)
 beta = pointer("beta", lambda y, a, b: (-(y * digamma_gap(a, b)), -(y * digamma_gap(b, a))), domain=(SHAPE, SHAPE))
-betaln = pointer("betaln", lambda y, a, b: (-digamma_gap(a, b), -digamma_gap(b, a)), domain=(SHAPE, SHAPE))
+betaln = elementwise("betaln", ufuncs.betaln, lambda y, a, b: (-digamma_gap(a, b), -digamma_gap(b, a)), cost=120,
+                     domain=(SHAPE, SHAPE))
 digamma_gap = own("digamma_gap", lambda y, a, b: (trigamma(a + b) - trigamma(a), trigamma(a + b)), (SHAPE, SHAPE))
 
 
@@ -61,7 +63,7 @@ binom = pointer("binom", _binom, domain=((5.0, 8.0), (1.0, 3.0)))
 
 def gamma_density(a: Value, x: Value) -> Value:
     """``x**(a - 1) exp(-x) / gamma(a)``."""
-    return exp(xlogy(a - 1.0, x) - x - gammaln(a))
+    return select(eq(x, math.inf), 0.0, exp(xlogy(a - 1.0, x) - x - gammaln(a)))
 
 
 def _by_a_and_x(a: Value, x: Value) -> Value:

@@ -143,7 +143,7 @@ def _betainc_slope(m: Numeric, a: Any, b: Any, x: Any, by_a: float, by_b: float)
     by_p, by_q = m.select(swap, by_b, by_a), m.select(swap, by_a, by_b)
     z = m.select(swap, 1.0 - x0, x0)
     fraction = _beta_fraction(m, p, q, z, by_p, by_q, inside)
-    value = m.select(swap, -1.0, 1.0) * m.call("special_betainc", p, q, z)      # SciPy's betaincc takes 17 times as long
+    value = m.select(swap, -1.0, 1.0) * m.call("special_betainc", p, q, z)      # betaincc takes 17 times as long
     if by_a:
         score = m.call("log", x0) + m.call("special_digamma_gap", a0, b0)
     else:
@@ -265,7 +265,8 @@ def _t_central(m: Numeric, v: Any, y: Any) -> Any:
 
     def terms(node: Any, weight: Any) -> Any:
         square = (y * node) * (y * node)
-        return (weight * _t_score(m, v, offset, square) * m.call("exp", -0.5 * (v + 1.0) * m.call("log1p", square / v)),)
+        density = m.call("exp", -0.5 * (v + 1.0) * m.call("log1p", square / v))
+        return (weight * density * _t_score(m, v, offset, square),)
 
     (mean,) = m.total(gauss_legendre(NODES), terms)
     return 0.5 * _t_density(m, v, 0.0 * y) * y * mean

@@ -167,7 +167,7 @@ def _euler_maclaurin(m: Numeric, s: Any, q: Any, use: Any) -> tuple[Any, Any]:
     value, head = power * (z * inverse + 0.5), slope
     slope = slope - value * log - power * z * inverse * inverse
     u = 1.0 / z
-    rising, log_rising = s * u * power, 1.0 / s                       # (s)_(2j-1) z**(-s-2j+1), and its logarithm's slope
+    rising, log_rising = s * u * power, 1.0 / s           # (s)_(2j-1) z**(-s-2j+1), and its logarithm's slope
     for j, bernoulli in enumerate(BERNOULLI, 1):
         term = rising * (bernoulli / math.factorial(2 * j))
         value = value + term
@@ -175,8 +175,8 @@ def _euler_maclaurin(m: Numeric, s: Any, q: Any, use: Any) -> tuple[Any, Any]:
         first, second = s + (2.0 * j - 1.0), s + 2.0 * j
         rising = rising * (first * second) * (u * u)
         log_rising = log_rising + 1.0 / first + 1.0 / second
-    rest = m.select(power > 0.0, value, 0.0)                           # else the powers of s overflow
-    return total + rest, m.select(power > 0.0, slope, head)
+    gone = m.equal(power, 0.0)                                         # then the powers of s may overflow
+    return total + m.select(gone, 0.0, value), m.select(gone, head, slope)
 
 
 @routine

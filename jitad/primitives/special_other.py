@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from jitad.primitives import special_orders  # noqa: F401  (fills the table of routines)
 from jitad.primitives.core import elementwise, select
 from jitad.primitives.elementwise import cos, eq, sin, sqrt, square
 from jitad.primitives.scipy_ufuncs import ufuncs
-from jitad.primitives import special_orders  # noqa: F401  (fills the table of routines)
 from jitad.primitives.special_rows import code_of, near_zero, own, pointer, refusing, several
 from jitad.tape import Value
 

@@ -34,7 +34,7 @@ from jitad.cache.identity import code_key
 from jitad.errors import CaptureError, MutationError
 from jitad.tape import Value
 from jitad.trace import distributions, policy
-from jitad.trace.asking import view_isinstance, view_type
+from jitad.trace.asking import VIEWS
 from jitad.trace.copies import Copies, GlobalsView
 from jitad.trace.leaves import refusal
 from jitad.trace.nested import CaptureView, Nested
@@ -60,8 +60,7 @@ class Captures:
         self.inputs: list[Value] = []
         self.values: list[Any] = []
         self.missing: set[str] = set()
-        self.builtins = {**vars(builtins), "__import__": self._import, "super": view_super,
-                         "isinstance": view_isinstance, "type": view_type}
+        self.builtins = {**vars(builtins), "__import__": self._import, "super": view_super, **VIEWS}
         self.scan = Scan(self)
         self.copies = Copies(self)
         self._taken: dict[Path, tuple[Any, Any]] = {}

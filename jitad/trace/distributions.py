@@ -82,7 +82,7 @@ class Distribution(_StandIn):
         object.__setattr__(self, "_jitad_real", real)
 
     @property
-    def __class__(self) -> type:                                    # type: ignore[override]
+    def __class__(self) -> type:                                    # type: ignore[override, misc]
         return type(self._jitad_real)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Frozen:
@@ -124,7 +124,7 @@ class Frozen(_StandIn):
             object.__setattr__(self, f"_jitad_{name}", value)
 
     @property
-    def __class__(self) -> type:                                    # type: ignore[override]
+    def __class__(self) -> type:                                    # type: ignore[override, misc]
         real = self._jitad_real
         return type(real) if real is not None else _frozen_class(self._jitad_dist._jitad_real)
 

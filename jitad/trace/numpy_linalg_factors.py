@@ -51,7 +51,7 @@ def static(value: Any, like: Any, what: str) -> Any:
 def eigh(a: Any, UPLO: str = "L") -> Any:
     y = decomposed(a, UPLO)
     n = y.shape[-2]
-    return _EighResult(rows.column(y, 0), mT(rows.columns(y, 1, n + 1)))
+    return _EighResult(rows.column(y, 0), mT(rows.columns(y, 1, n + 1)))  # type: ignore[arg-type]
 
 
 @implements(np.linalg.eigvalsh)
@@ -94,7 +94,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
         raise refused(a, "numpy.linalg.svd with full_matrices=True of matrices that are not square",
                       "pass full_matrices=False: the vectors beyond are any basis of what is left")
     s, left, right = rows.svd_parts(rows.svd(a), a)
-    return _SVDResult(mT(left), s, right)
+    return _SVDResult(mT(left), s, right)  # type: ignore[arg-type]
 
 
 def mirrored(a: Any) -> Any:

@@ -14,6 +14,7 @@ from jitad.tape import Value
 from jitad.trace.dispatch import as_value, lift_all, lift_with, refused
 from jitad.trace.numpy_linalg import check_square, norm, with_columns
 from jitad.trace.numpy_linalg_factors import decomposed, eps, least_squares, matrices, pinv_of, qr_of, static, svdvals
+from jitad.trace.numpy_linalg_factors import svd as numpy_svd
 from jitad.trace.numpy_reduce import sum_
 from jitad.trace.substitutes import substitute
 from jitad.trace.ufuncs import as_float
@@ -24,7 +25,7 @@ from jitad.trace.ufuncs import as_float
 def eigh(a: Any, b: Any = None, *, lower: bool = True, eigvals_only: bool = False, overwrite_a: bool = False,
          overwrite_b: bool = False, type: int = 1, check_finite: bool = True, subset_by_index: Any = None,
          subset_by_value: Any = None, driver: Any = None) -> Any:
-    """Signs of vectors are those of `numpy.linalg.eigh`. A pair (a, b) by the Cholesky factor of b."""
+    """A pair (a, b) by the Cholesky factor of b, as LAPACK has it."""
     a = lift_with(a, b)
     if subset_by_value is not None:
         raise refused(a, "scipy.linalg.eigh with subset_by_value", "choose among the eigenvalues yourself")
@@ -32,10 +33,12 @@ def eigh(a: Any, b: Any = None, *, lower: bool = True, eigvals_only: bool = Fals
         raise ValueError('"type" keyword only accepts 1, 2, and 3.')
     factor = None
     if b is None:
-        y = decomposed(a, "L" if lower else "U")
+        if a.ndim != 2 or a.shape[0] != a.shape[1]:
+            raise ValueError('expected square "a" matrix')
+        y = rows.eigh(as_float(a), upper=not lower, mrrr=True)
     else:
         a, factor = _standard(a, as_value(a.builder, b), lower, type)
-        y = decomposed(a, "L")
+        y = decomposed(a, "L" if lower else "U")
     first, last = (0, y.shape[-2] - 1) if subset_by_index is None else map(int, subset_by_index)
     if not 0 <= first <= last < max(y.shape[-2], 1):
         raise ValueError(f"Requested eigenvalue indices are not valid. Valid range is [0, {y.shape[-2] - 1}] and "
@@ -87,7 +90,7 @@ def eigvals(a: Any, *args: Any, **options: Any) -> Any:
 @substitute("scipy.linalg", "svd")
 def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: bool = False,
         check_finite: bool = True, lapack_driver: str = "gesdd") -> Any:
-    result = np.linalg.svd(lift_all(a)[0], full_matrices, compute_uv)
+    result: Any = numpy_svd(lift_all(a)[0], full_matrices, compute_uv)
     return tuple(result) if compute_uv else result
 
 

@@ -22,9 +22,11 @@ def log_normal_density(z: Any) -> Any:
 
 
 def log_one_plus_square(z: Any) -> Any:
-    """``log(1 + z**2)`` without overflow, by one logarithm."""
+    """``log(1 + z**2)`` without overflow, by one logarithm; what is chosen are constants, so that the slope needs no
+    choice."""
     far = np.absolute(z) > FAR
-    return np.log1p(where(far, np.absolute(z), np.square(z))) * where(far, 2.0, 1.0)
+    shrunk = np.square(z * where(far, 1.0 / FAR, 1.0)) - where(far, 1.0, 0.0)
+    return np.log1p(shrunk) + where(far, 2.0 * np.log(FAR), 0.0)
 
 
 def above(limit: float, x: Any, value: Any) -> Any:
@@ -154,13 +156,18 @@ continuous("logistic", "", lambda x: sp.log_expit(x) + sp.log_expit(-x), symmetr
            logcdf=sp.log_expit, ppf=sp.logit, mean=lambda: 0.0, var=lambda: PI * PI / 3.0, entropy=lambda: 2.0)
 
 
-continuous("gumbel_r", "", lambda x: -x - np.exp(-x), cdf=lambda x: np.exp(-np.exp(-x)),
+def _gumbel(x: Any) -> Any:
+    x = np.maximum(x, -1e300)                                       # at -inf the limit, not inf - inf
+    return -x - np.exp(-x)
+
+
+continuous("gumbel_r", "", _gumbel, cdf=lambda x: np.exp(-np.exp(-x)),
            sf=lambda x: -np.expm1(-np.exp(-x)),
            logcdf=lambda x: -np.exp(-x), logsf=lambda x: _gumbel_log_tail(x),
            ppf=lambda q: -np.log(-np.log(q)), isf=lambda q: -np.log(-np.log1p(-q)),
            mean=lambda: EULER, var=lambda: PI * PI / 6.0, entropy=lambda: EULER + 1.0)
 
-continuous("gumbel_l", "", lambda x: x - np.exp(x), cdf=lambda x: -np.expm1(-np.exp(x)),
+continuous("gumbel_l", "", lambda x: _gumbel(-x), cdf=lambda x: -np.expm1(-np.exp(x)),
            sf=lambda x: np.exp(-np.exp(x)),
            logcdf=lambda x: _gumbel_log_tail(-x), logsf=lambda x: -np.exp(x),
            ppf=lambda q: np.log(-np.log1p(-q)), isf=lambda q: np.log(-np.log(q)),

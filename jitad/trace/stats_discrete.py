@@ -40,7 +40,8 @@ discrete("binom", "n p", lambda k, n, p: log_choose(n, k) + sp.xlogy(k, p) + sp.
          mean=lambda n, p: n * p, var=lambda n, p: n * p * (1.0 - p))
 
 discrete("betabinom", "n a b",
-         lambda k, n, a, b: log_choose(n, k) + sp.betaln(k + a, n - k + b) - sp.betaln(a, b), _up_to, valid=lambda n, a, b: is_count(n) & (a > 0) & (b > 0), mean=lambda n, a, b: n * (a / (a + b)),
+         lambda k, n, a, b: log_choose(n, k) + sp.betaln(k + a, n - k + b) - sp.betaln(a, b), _up_to,
+         valid=lambda n, a, b: is_count(n) & (a > 0) & (b > 0), mean=lambda n, a, b: n * (a / (a + b)),
          var=lambda n, a, b: n * (a / (a + b)) * (b / (a + b)) * ((a + b + n) / (a + b + 1.0)))
 
 discrete("nbinom", "n p", lambda k, n, p: _nbinom(k, n, p), valid=lambda n, p: (n > 0) & (p > 0) & (p <= 1),

@@ -244,10 +244,10 @@ def _form(family: Family, name: str) -> Formula | None:
         ppf = forms.get("ppf")
         return None if ppf is None else lambda q, *shapes: ppf(1.0 - q, *shapes)
     if name in ("logcdf", "logsf"):
-        one, rest = forms.get(name[3:]), forms.get(_OTHER[name[3:]])
-        if one is None or rest is None:
+        whole, parts = name[3:], (forms.get(name[3:]), forms.get(_OTHER[name[3:]]))
+        if None in parts:
             return None
-        return lambda z, *shapes: _log_of(one(z, *shapes), rest(z, *shapes))
+        return lambda z, *shapes: _log_of(forms[whole](z, *shapes), forms[_OTHER[whole]](z, *shapes))
     if name in ("cdf", "sf"):
         log, rest = forms.get(f"log{name}"), forms.get(other or "")
         if log is not None:

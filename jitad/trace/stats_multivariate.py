@@ -16,7 +16,7 @@ import numpy as np
 
 from jitad.primitives.core import cast
 from jitad.tape import Value
-from jitad.trace.dispatch import as_value, builder_in, refused
+from jitad.trace.dispatch import as_value, builder_in, call, refused
 from jitad.trace.indexing import boxed
 from jitad.trace.scipy_linalg import solve_triangular
 from jitad.trace.stats_family import LOG2, LOG_2PI, Rule, sp, where
@@ -83,8 +83,8 @@ def _location_and_matrix(mean: Any, cov: Any, name: str) -> tuple[Any, Any]:
     if cov.ndim and cov.shape[0] != dim:
         raise ValueError(f"Dimension mismatch: array 'cov' is of shape {cov.shape}, "
                          f"but '{name}' is a vector of length {dim}.")
-    if isinstance(cov, Value) and cov.ndim < 2:
-        cov = cov * np.eye(dim) if not cov.ndim else np.diag(cov)
+    if cov.ndim < 2 and isinstance(cov, Value):
+        cov = cov * np.eye(dim) if not cov.ndim else call(np.diag, cov)
     return mean, cov
 
 

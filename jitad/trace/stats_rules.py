@@ -34,4 +34,5 @@ def standing(distribution: Any) -> dict[str, str]:
 
     rules = RULES.get(family_name(distribution), {})
     names = [n for n in dir(type(distribution)) if not n.startswith("_") and callable(getattr(type(distribution), n))]
-    return {n: "differentiated" if n in rules or n == "freeze" else "impure" if n == "rvs" else "refused" for n in names}
+    return {n: "impure" if n == "rvs" else "differentiated" if n in rules or n == "freeze" else "refused"
+            for n in names}

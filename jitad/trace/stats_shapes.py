@@ -140,20 +140,31 @@ def _invgauss(x: Any, mu: Any) -> Any:
     return -LOG_SQRT_2PI - 1.5 * np.log(x) - 0.5 * ((x / mu - 1.0) * (1.0 / mu - 1.0 / x))
 
 
-def _invgauss_parts(x: Any, mu: Any) -> tuple[Any, Any]:
+def _invgauss_parts(x: Any, mu: Any) -> tuple[Any, Any, Any]:
+    """(g, t, d): with ``g, h = (x / mu -+ 1) / sqrt(x)`` the distribution function is ``ndtr(g) + t`` where ``t =
+    exp(2 / mu) ndtr(-h) = exp(-g**2 / 2) erfcx(h / sqrt(2)) / 2``, as h**2 - g**2 is 4 / mu; the upper tail for g > 0
+    is ``exp(d)``, from the difference of erfcx at g and h, which far away is that of their series (DLMF 7.12.1)."""
+    x = np.minimum(x, 1e300)
     root = 1.0 / np.sqrt(x)
-    return root * (x / mu - 1.0), 2.0 / mu + sp.log_ndtr(-root * (x / mu + 1.0))
+    g, h = root * (x / mu - 1.0), root * (x / mu + 1.0)
+    near, far = -0.5 * np.square(g), g > 100.0
+    other = sp.erfcx(h / SQRT2)
+    u, v = where(far, 1.0 / g, 0.0), 1.0 / h
+    uu, vv, uv = u * u, v * v, u * v
+    series = (2.0 / np.pi) ** 0.5 * (2.0 * root * v) * u * (
+        1.0 - (uu + uv + vv) + 3.0 * (uu * uu + uv * (uu + uv + vv) + vv * vv))
+    upper = where(far, series, sp.erfcx(where(g > 0, where(far, 1.0, g), 0.0) / SQRT2) - other)
+    return g, near + np.log(0.5 * other), near + np.log(0.5 * upper)
 
 
 def _invgauss_logcdf(x: Any, mu: Any) -> Any:
-    gap, other = _invgauss_parts(x, mu)
-    return where(x == np.inf, 0.0, np.logaddexp(sp.log_ndtr(gap), other))
+    g, t, d = _invgauss_parts(x, mu)
+    return where(g > 0, np.log1p(-np.exp(d)), np.logaddexp(sp.log_ndtr(g), t))
 
 
 def _invgauss_logsf(x: Any, mu: Any) -> Any:
-    gap, other = _invgauss_parts(x, mu)
-    whole = sp.log_ndtr(-gap)
-    return where(x == np.inf, -np.inf, whole + np.log1p(-np.exp(other - whole)))
+    g, t, d = _invgauss_parts(x, mu)
+    return where(g > 0, d, np.log1p(-sp.ndtr(g) - np.exp(t)))
 
 
 continuous("invgauss", "mu", _invgauss, POSITIVE, open_low=True, logcdf=_invgauss_logcdf, logsf=_invgauss_logsf,

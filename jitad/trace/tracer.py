@@ -1,8 +1,10 @@
 """`Tracer`: what the user's code sees in place of its arrays and numbers while it is recorded."""
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from opcode import opmap
 from typing import Any
 
 import numpy as np
@@ -27,7 +29,10 @@ from jitad.trace.operators import (
 )
 from jitad.trace.storage import Storage
 from jitad.trace.viewing import through_view
+from jitad.trace.where import is_library_file
 from jitad.trace.windows import Window, through_map
+
+MATCH_CLASS = opmap["MATCH_CLASS"]
 
 _MATH = ("use NumPy's function in place of math's (np.exp for math.exp), leave out the conversion, or "
          "pass the number in as a string or another static value")
@@ -111,7 +116,15 @@ class Tracer(Value):
         return aval if aval.weak == self.weak else replace(aval, weak=self.weak)
 
     def __repr__(self) -> str:
-        return f"<traced {self.aval}>"
+        if is_library_file(sys._getframe(1).f_code.co_filename):
+            return f"<traced {self.aval}>"
+        return self._text(repr)
+
+    def _text(self, write: Callable[[Any], str]) -> str:
+        from jitad.trace.asking import text_of
+
+        recorded = hasattr(self.builder, "concrete") and self.builder.active
+        return text_of(self, write) if recorded else f"<traced {self.aval}>"
 
     # --- NumPy's protocols ---------------------------------------------------------------
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -159,10 +172,20 @@ class Tracer(Value):
             raise TypeError("only integer scalar arrays can be converted to a scalar index")
         return self.recorder.decide(self)
 
+    def __str__(self) -> str:
+        return self._text(str)
+
     def __format__(self, spec: str) -> str:
-        if spec:
-            raise not_concrete(self, f"formatting with {spec!r}", "print the value without a format")
-        return repr(self)
+        return self._text(lambda x: format(x, spec))
+
+    @property
+    def __class__(self) -> type:                                    # type: ignore[override]
+        """In ``case float():`` of a `match`, which asks nobody else, what this stands for."""
+        from jitad.trace.asking import stood_for
+
+        frame = sys._getframe(1)
+        matching = frame.f_code.co_code[frame.f_lasti] == MATCH_CLASS and not is_library_file(frame.f_code.co_filename)
+        return stood_for(self) if matching else Tracer
 
     # --- what NumPy knows without data ---------------------------------------------------
     @property
