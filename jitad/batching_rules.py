@@ -91,6 +91,7 @@ def _reduce(node: Node, operands: Sequence[Batched], length: int) -> Value:
     return again(node, [operands[0][0]], axes=tuple(a + 1 for a in node.params["axes"]))
 
 
+@rule("recurrence")
 @rule("cumulative")
 def _cumulative(node: Node, operands: Sequence[Batched], length: int) -> Value:
     return again(node, [full(x, length) for x in operands], axis=node.params["axis"] + 1)

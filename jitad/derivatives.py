@@ -63,7 +63,8 @@ def jacobian(f: Function = None, argnums: int | Sequence[int] = 0, *, mode: str 
     array([3., 5.])
     """
     _check_mode(mode)
-    return transform(f, "jacobian", argnums, on_mismatch, static, mode, LazyJacobian if lazy else Transformed)
+    return transform(f, "jacobian", argnums, on_mismatch, static, mode,
+                     make=LazyJacobian if lazy else Transformed)
 
 
 def value_and_jacobian(f: Function = None, argnums: int | Sequence[int] = 0, *, mode: str = "auto",

@@ -19,6 +19,7 @@ from jitad.tape import Builder, Guard, Tape, Value
 from jitad.trace.pytree import leaves_of, unflatten
 from jitad.trace.where import user_line
 
+
 class WaysDiffer(Exception):
     """The examples of a batch take different ways through the user's code: at `guard`."""
 

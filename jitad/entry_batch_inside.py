@@ -86,5 +86,5 @@ def _guards(recorder: Recorder, known: set[int], leaves: dict[int, Any], length:
         agree = guard_all(recorder, guard, value)
         if not np.all(recorder.concrete(agree.number)):
             raise ConcretizationError(
-                f"the examples of a batch take different ways at {guard.where}, in code that is recorded, where all must "
-                "take one; choose between values by np.where")
+                f"the examples of a batch take different ways at {guard.where}, in code that is recorded, where all "
+                "must take one; choose between values by np.where")

@@ -40,8 +40,9 @@ class Case:
 
     @property
     def active(self) -> list[int]:
-        """The inputs with respect to which there is a derivative."""
-        return [i for i, a in enumerate(self.inputs) if a.dtype.char in FLOATS]
+        """The inputs with respect to which there is a derivative; info["fixed"] of a row has those without one."""
+        fixed = self.row.info.get("fixed", ())
+        return [i for i, a in enumerate(self.inputs) if a.dtype.char in FLOATS and i not in fixed]
 
     def astype(self, dtype: Any) -> Case:
         """With the floating-point inputs in `dtype`."""

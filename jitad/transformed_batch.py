@@ -101,3 +101,7 @@ class Batched(Transformed):
             return super(Batched, self)._on_tape(recorder, function, tuple(given), named)
         return batched_on(recorder, self._request.batch, one, args, kwargs, self._parameters.names(len(args)),
                           self.__name__)
+
+    def __repr__(self) -> str:
+        what = self._request.what
+        return f"<jitad batch of {'' if what == 'value' else f'{what} of '}{self.__qualname__}>"

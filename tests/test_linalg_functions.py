@@ -76,7 +76,7 @@ NUMPY = [
 
 SCIPY = [
     ("eigh", lambda x: of("eigh")(sym(x))[0], (SQUARE,)),
-    ("eigh vectors", lambda x: of("eigh")(sym(x), lower=False)[1], (SQUARE,)),
+    ("eigh vectors", lambda x: of("eigh")(sym(x), lower=False)[1] ** 2, (SQUARE,)),
     ("eigh subset", lambda x: of("eigh")(sym(x), eigvals_only=True, subset_by_index=[1, 2]), (SQUARE,)),
     *((f"eigh pair {t}", lambda x, y, t=t: of("eigh")(sym(x), spd(y), type=t)[0], (PAIR)) for t in (1, 2, 3)),
     *((f"eigh pair {t} {w}", lambda x, y, t=t, w=w: of("eigh")(sym(x), spd(y), type=t, lower=w)[1], (PAIR))

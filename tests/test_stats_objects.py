@@ -41,6 +41,11 @@ class Model:
         return self.prior.logpdf(x * x) + self.family.logpdf(x * x, scale=0.5) + self.noise.logpdf(x)
 
 
+class Slope(st.rv_continuous):
+    def _pdf(self, x, a):
+        return a * np.exp(-a * x)
+
+
 model = Model(3.0)
 
 
@@ -145,9 +150,11 @@ def test_wrong_calls_are_type_errors():
 def test_what_cannot_be_followed_or_written():
     loaded = st.rv_discrete(values=([0, 1], [0.5, 0.5]))
     own = type(st.norm)(a=0.0, name="norm")
-    mine = own()
-    for f in (lambda x: loaded.pmf(x), lambda x: own.logpdf(x), lambda x: mine.logpdf(x)):
-        with pytest.raises(CaptureError):
+    mine, heir = own(), Slope(a=0.0, name="slope")
+    steep = heir(2.0)
+    for f in (lambda x: loaded.pmf(x), lambda x: own.logpdf(x), lambda x: mine.logpdf(x), lambda x: heir.pdf(x, 2.0),
+              lambda x: steep.pdf(x)):
+        with pytest.raises(CaptureError, match=r"a distribution of your own.*write its log density"):
             record(unwrap(f), (x3,))
 
     def write(x):
@@ -168,8 +175,8 @@ def test_what_cannot_be_followed_or_written():
 
 def test_a_static_distribution():
     loaded = st.rv_discrete(values=([0, 1], [0.5, 0.5]))
-    f = jitad.jit(static=("loaded",))(lambda x: x * loaded.pmf(1))
-    np.testing.assert_allclose(f(x3), x3 / 2)
+    f = jitad.jit(static=("loaded", "prior", "plane"))(lambda x: prior.logpdf(x) * loaded.pmf(1) + plane.logpdf(x))
+    np.testing.assert_allclose(f(x3), prior.logpdf(x3) / 2 + plane.logpdf(x3), rtol=1e-13)
 
 
 def test_scipy_is_left_alone():

@@ -78,6 +78,11 @@ def test_second_order(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
+def test_many_directions(case: Case) -> None:
+    checks.check_directions(case)
+
+
+@pytest.mark.parametrize("case", CASES)
 def test_pullback_tape_is_printed_and_checked(case: Case) -> None:
     tape = checks.build(case).check()
     lines = str(tape).splitlines()

@@ -30,10 +30,8 @@ def emit_transpose(emitter: _Emitter, s: Transpose) -> None:
 
     def strip(start: Any) -> None:
         for other, side in strips:
-            for part in range(0, step, side):
-                along = builder.add(start, INT64(part))
-                row, column = (INT64(other), along) if columns_long else (along, INT64(other))
-                _block(builder, source, target, s, side, row, column)
+            row, column = (INT64(other), start) if columns_long else (start, INT64(other))
+            _block(builder, source, target, s, (side, step) if columns_long else (step, side), row, column)
     emitter.loop(INT64(0), INT64(long - long % step), step, strip)
     if long % step:
         strip(INT64(long - step))
@@ -49,12 +47,23 @@ def places(length: int, side: int) -> list[tuple[int, int]]:
     return starts
 
 
-def _block(builder: ir.IRBuilder, source: Any, target: Any, s: Transpose, side: int, row: Any, column: Any) -> None:
+def _block(builder: ir.IRBuilder, source: Any, target: Any, s: Transpose, sides: tuple[int, int], row: Any,
+           column: Any) -> None:
+    """A block of eight or four rows and columns. Vectors are stored whole, so that what loads them need not wait."""
+    height, width = sides
     first = builder.add(builder.mul(row, INT64(s.columns)), column)
-    rows = [builder.load(_vector(builder, source, first, i * s.columns, side), align=8) for i in range(side)]
+    rows = [builder.load(_vector(builder, source, first, i * s.columns, width), align=8) for i in range(height)]
+    if height > width:                                       # two blocks, one below the other
+        halves = [_transposed(builder, rows[:width]), _transposed(builder, rows[width:])]
+        made = [_picked(builder, a, b, range(height)) for a, b in zip(*halves, strict=True)]
+    elif width > height:
+        made = [x for part in (range(height), range(height, width)) for x in _transposed(
+            builder, [_picked(builder, r, r, part) for r in rows])]
+    else:
+        made = _transposed(builder, rows)
     first = builder.add(builder.mul(column, INT64(s.rows)), row)
-    for j, vector in enumerate(_transposed(builder, rows)):
-        builder.store(vector, _vector(builder, target, first, j * s.rows, side), align=8)
+    for j, vector in enumerate(made):
+        builder.store(vector, _vector(builder, target, first, j * s.rows, height), align=8)
 
 
 def _vector(builder: ir.IRBuilder, base: Any, first: Any, further: int, side: int) -> Any:
@@ -64,8 +73,14 @@ def _vector(builder: ir.IRBuilder, base: Any, first: Any, further: int, side: in
     return builder.bitcast(pointer, ir.VectorType(ir.DoubleType(), side).as_pointer())
 
 
+def _picked(builder: ir.IRBuilder, a: Any, b: Any, places: Any) -> Any:
+    """The elements of `a` and then `b` at these places."""
+    mask = list(places)
+    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(INT32, len(mask)), mask))
+
+
 def _transposed(builder: ir.IRBuilder, rows: list[Any]) -> list[Any]:
-    side = len(rows)
+    rows, side = list(rows), len(rows)
     distance = side // 2
     while distance:
         upper = [j if not j & distance else side + (j ^ distance) for j in range(side)]
@@ -73,8 +88,6 @@ def _transposed(builder: ir.IRBuilder, rows: list[Any]) -> list[Any]:
         for i in range(side):
             if not i & distance:
                 a, b = rows[i], rows[i | distance]
-                rows[i], rows[i | distance] = (
-                    builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(INT32, side), mask))
-                    for mask in (upper, lower))
+                rows[i], rows[i | distance] = (_picked(builder, a, b, mask) for mask in (upper, lower))
         distance //= 2
     return rows

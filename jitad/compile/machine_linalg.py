@@ -137,11 +137,11 @@ def cholesky_cotangent(out: Any, factor: Any, ct: Any, batch: int, n: int) -> in
     return _of_row("cholesky_cotangent")(out, (factor, (batch, n, n)), (ct, (batch, n, n)))
 
 
-def eigh(out: Any, a: Any, batch: int, n: int, upper: int = 0, mrrr: int = 0) -> int:
-    return _of_row("eigh", upper=bool(upper), mrrr=bool(mrrr))(out, (a, (batch, n, n)))
+def eigh(out: Any, a: Any, batch: int, n: int, upper: int = 0) -> int:
+    return _of_row("eigh", upper=bool(upper))(out, (a, (batch, n, n)))
 
 
-def eigvalsh(out: Any, a: Any, batch: int, n: int, upper: int = 0, _: int = 0) -> int:
+def eigvalsh(out: Any, a: Any, batch: int, n: int, upper: int = 0) -> int:
     return _put(out, lambda: np.linalg.eigvalsh(a.reshape(batch, n, n), "U" if upper else "L"))
 
 
@@ -193,7 +193,8 @@ def solveh_banded(out: Any, ab: Any, b: Any, _: int, rows: int, n: int, k: int) 
     return _of_row("solveh_banded")(out, (ab, (rows, n)), (b, (n, k)))
 
 
-__all__ = ["cholesky", "cholesky_cotangent", "cholesky_inverse", "cofactor", "cofactor_tangent", "det", "det_factored", "eigh", "eigvalsh",
-           "expm", "factor", "gemm", "inv", "inv_factored", "lu", "lu_order", "orthogonal_factor", "pinv", "qr",
-           "slogdet_log", "slogdet_log_factored", "slogdet_sign", "slogdet_sign_factored", "solve", "solve_banded",
-           "solve_factored", "solve_triangular", "solveh_banded", "sqrtm", "svd", "svdvals", "sylvester"]
+__all__ = [
+    "cholesky", "cholesky_cotangent", "cholesky_inverse", "cofactor", "cofactor_tangent", "det", "det_factored",
+    "eigh", "eigvalsh", "expm", "factor", "gemm", "inv", "inv_factored", "lu", "lu_order", "orthogonal_factor",
+    "pinv", "qr", "slogdet_log", "slogdet_log_factored", "slogdet_sign", "slogdet_sign_factored", "solve",
+    "solve_banded", "solve_factored", "solve_triangular", "solveh_banded", "sqrtm", "svd", "svdvals", "sylvester"]

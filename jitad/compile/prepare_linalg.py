@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from jitad.primitives.core import TABLE, Primitive
+from jitad.primitives.core import Primitive
 from jitad.primitives.linalg_core import mT, rectangle
 from jitad.primitives.view import view
 from jitad.tape import Aval, Builder, Node, Tape, Value
@@ -36,7 +36,6 @@ VALUES = {"eigh": _made_by_compiler("eigvalsh", lambda a, **params: Aval(a.shape
           "svd": _made_by_compiler("svdvals", lambda a: Aval((*a.shape[:-2], min(a.shape[-2:])), a.dtype))}
 """Decompositions of which only the values are read."""
 VALUES["svd"].info["sides"] = rectangle
-VALUES["eigh"].info["sides"] = TABLE["eigh"].info["sides"]
 
 
 def share_factors(tape: Tape) -> Tape:

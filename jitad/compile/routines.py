@@ -38,7 +38,7 @@ ROUTINES: dict[str, Callable[..., None]] = {
     **{name: getattr(functions, name) for name in ("expm", "sylvester", "sqrtm", "solve_banded", "solveh_banded")},
     "cofactor": cofactor, "cofactor_tangent": cofactor_tangent, "argsort": argsort, "positions": positions}
 EXTERNAL = {"cython_blas": ("gemm", "trmm", "trsm", "trsv"),
-            "cython_lapack": ("potrf", "trtri", "lauum", "getrf", "gesdd", "syevd", "syevr", "geqrf", "orgqr", "gees", "trsyl",
+            "cython_lapack": ("potrf", "trtri", "lauum", "getrf", "gesdd", "syevd", "geqrf", "orgqr", "gees", "trsyl",
                               "gbsv", "pbsv")}
 
 

@@ -20,49 +20,29 @@ class _Eigen:
         self.length, self.integers = 1 + 6 * n + 2 * n * n + 32 * n, 3 + 5 * n
         self.scratch, self.places = code.work(self.length), code.work(self.integers, INT32)
 
-    def decompose(self, a: Any, upper: int) -> Any:
-        """The vectors, one after the other."""
+    def decompose(self, a: Any, upper: int) -> None:
         code, n = self.code, self.n
         code.transposed(self.a, a, n, n)
         code.lapack("syevd", "V" if self.vectors else "N", "U" if upper else "L", n, self.a, n, self.w, self.scratch,
                     self.length, self.places, self.integers, code.info)
         code.require(code.succeeded())
-        return self.a
 
 
-class _Robust(_Eigen):
-    """By relatively robust representations, as in `scipy.linalg.eigh`."""
-
-    def __init__(self, code: Code, n: int):
-        super().__init__(code, n, True)
-        self.vectors_at, self.support, self.found = code.work(n * n), code.work(2 * n, INT32), code.slot(INT32)
-        self.length, self.integers = 40 * n, 10 * n
-        self.scratch, self.places = code.work(self.length), code.work(self.integers, INT32)
-
-    def decompose(self, a: Any, upper: int) -> Any:
-        code, n = self.code, self.n
-        code.transposed(self.a, a, n, n)
-        code.lapack("syevr", "V", "A", "U" if upper else "L", n, self.a, n, 0.0, 1.0, 1, n, 0.0, self.found, self.w,
-                    self.vectors_at, n, self.support, self.scratch, self.length, self.places, self.integers, code.info)
-        code.require(code.succeeded())
-        return self.vectors_at
-
-
-def eigh(code: Code, out: Any, a: Any, batch: int, n: int, upper: int = 0, mrrr: int = 0) -> None:
+def eigh(code: Code, out: Any, a: Any, batch: int, n: int, upper: int = 0) -> None:
     """Rows of eigenvalue and eigenvector of each matrix."""
     if not n:
         return
-    eigen, width = _Robust(code, n) if mrrr else _Eigen(code, n, True), n + 1
+    eigen, width = _Eigen(code, n, True), n + 1
 
     def each(i: Index) -> None:
         target = code.at(out, code.mul(i, n * width))
-        vectors = eigen.decompose(code.at(a, code.mul(i, n * n)), upper)
+        eigen.decompose(code.at(a, code.mul(i, n * n)), upper)
         code.loop(0, n, lambda j: _row(code, code.at(target, code.mul(j, width)), [
-            (code.at(eigen.w, j), 1, 1), (code.at(vectors, code.mul(j, n)), n, 1)]))
+            (code.at(eigen.w, j), 1, 1), (code.at(eigen.a, code.mul(j, n)), n, 1)]))
     code.rolled(0, batch, each)
 
 
-def eigvalsh(code: Code, out: Any, a: Any, batch: int, n: int, upper: int = 0, _: int = 0) -> None:
+def eigvalsh(code: Code, out: Any, a: Any, batch: int, n: int, upper: int = 0) -> None:
     """The eigenvalues of each symmetric matrix."""
     if not n:
         return

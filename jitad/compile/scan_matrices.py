@@ -18,8 +18,8 @@ class Matrices:
     def require(self, condition: Expr) -> None:
         self.statements.append(Return(condition, STATUS_LINALG))
 
-    def cholesky(self, a: np.ndarray) -> np.ndarray:
-        n = len(a)
+    def cholesky(self, a: np.ndarray, upper: bool = False) -> np.ndarray:
+        a, n = a.T if upper else a, len(a)
         result = np.full((n, n), const(0.0), object)
         for j in range(n):
             pivot = self._minus(a[j, j], [(result[j, k], result[j, k]) for k in range(j)])
@@ -30,6 +30,37 @@ class Matrices:
                 below = self._minus(a[i, j], [(result[i, k], result[j, k]) for k in range(j)])
                 result[i, j] = self.name(below * inverse)
         return result
+
+    def cholesky_inverse(self, factor: np.ndarray) -> np.ndarray:
+        lower = self.solve_triangular(factor, self._eye(len(factor)), lower=True, trans=False, unit=False)
+        return self._product(lower.T, lower)
+
+    def cholesky_cotangent(self, factor: np.ndarray, ct: np.ndarray) -> np.ndarray:
+        """``sym(L^-T P(L^T ct) L^-1)``, see `jitad.primitives.linalg_cholesky`."""
+        n = len(factor)
+        middle = np.full((n, n), const(0.0), object)
+        for i in range(n):
+            for j in range(i + 1):
+                total = self.name(_sum([factor[k, i] * ct[k, j] for k in range(i, n)]))
+                middle[i, j] = self.name(total * 0.5) if i == j else total
+        left = self.solve_triangular(factor, middle, lower=True, trans=True, unit=False)
+        both = self.solve_triangular(factor, left.T, lower=True, trans=True, unit=False)
+        for i in range(n):
+            for j in range(i):
+                both[i, j] = both[j, i] = self.name((both[i, j] + both[j, i]) * 0.5)
+        return both
+
+    def _product(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        result = np.empty((len(a), b.shape[1]), object)
+        for i, j in np.ndindex(result.shape):
+            result[i, j] = self.name(_sum([a[i, k] * b[k, j] for k in range(len(b))]))
+        return result
+
+    @staticmethod
+    def _eye(n: int) -> np.ndarray:
+        eye = np.full((n, n), const(0.0), object)
+        np.fill_diagonal(eye, const(1.0))
+        return eye
 
     def _minus(self, x: Expr, products: list[tuple[Expr, Expr]]) -> Expr:
         for a, b in products:
@@ -58,9 +89,7 @@ class Matrices:
         return self._back(upper, right, [self.name(1.0 / p) for p in pivots])
 
     def inv(self, a: np.ndarray, strict: bool = True) -> np.ndarray:
-        eye = np.full(a.shape, const(0.0), object)
-        np.fill_diagonal(eye, const(1.0))
-        return self.solve(a, eye)
+        return self.solve(a, self._eye(len(a)))
 
     def det(self, a: np.ndarray) -> np.ndarray:
         pivots, sign, _, _ = self._eliminated(a, np.empty((len(a), 0), object))
@@ -110,3 +139,10 @@ class Matrices:
                 x[i, k] = self.name(self._minus(b[i, k], [(upper[i, j], x[j, k]) for j in range(i + 1, len(b))])
                                     * inverses[i])
         return x
+
+
+def _sum(terms: list[Expr]) -> Expr:
+    total = terms[0]
+    for term in terms[1:]:
+        total = total + term
+    return total

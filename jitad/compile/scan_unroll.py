@@ -34,7 +34,8 @@ COMBINE: dict[str, Callable[[Expr, Expr], Expr]] = {
     "reduce_all": lambda a, b: call("and", truth(a), truth(b))}
 KINDS = frozenset("elementwise view gather reshape triangle input const reduce contract spread scatter concatenate "
                   "cumulative iota".split())
-ROUTINES = frozenset({"cholesky", "solve_triangular", "inv", "solve", "det", "slogdet_log", "slogdet_sign"})
+ROUTINES = frozenset("cholesky cholesky_cotangent cholesky_inverse solve_triangular inv solve det slogdet_log "
+                     "slogdet_sign".split())
 INSIDE = frozenset({"input", "const"})
 
 
@@ -274,7 +275,8 @@ class _BodyPull(Pull):
         self._body = body
         self._sparse: set[int] = set()
         for n, node in enumerate(body.body.nodes):
-            if node.prim.kind in ("spread", "scatter") or (node.prim.name == "add" and self._sparse.issuperset(node.inputs)):
+            sum_of_such = node.prim.name == "add" and self._sparse.issuperset(node.inputs)
+            if node.prim.kind in ("spread", "scatter") or sum_of_such:
                 self._sparse.add(n)
 
     def _elementwise(self, node: Node, at: Indices) -> Expr:

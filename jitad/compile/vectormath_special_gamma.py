@@ -21,7 +21,7 @@ from .vectormath_special import (
 
 def gamma_function(x: Expr) -> Expr:
     """Recurrence to [1.25, 2.5] below 8, Stirling's series with its exponent in two words above, reflection below 0:
-    4 ulp."""
+    3.2 ulp where products and sums are fused, else 5.0."""
     a, negative = clamp(abs(x), None, 190.0), x < 0.0
     small, below = a < 8.0, a < 1.25
     nearest = select(a < 2.5, const(2.0), call("floor", a + 0.5))

@@ -86,7 +86,8 @@ def _cotangent(factor: Any, ct: Any) -> Any:
 
 
 def _cotangent_vjp(ct: Value, y: Value, factor: Value, bar: Value) -> tuple[Value, Value]:
-    """For the symmetric part S of `ct`, with ``H = L^-1 S L^-T``: ``tril(bar P(H)^T - 2 y S L^-T)``, ``tril(L P(H))``."""
+    """For the symmetric part S of `ct`, with ``H = L^-1 S L^-T``: ``tril(bar P(H)^T - 2 y S L^-T)`` and
+    ``tril(L P(H))``."""
     middle = _half_tril(_between(factor, ct))
     moved = mT(solve_triangular(factor, matmul(ct + mT(ct), y), lower=True))
     by_factor = matmul(triangle(bar, lower=True), mT(middle)) - moved

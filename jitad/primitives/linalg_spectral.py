@@ -79,22 +79,17 @@ def _all(values: Value) -> Any:
 
 # --- symmetric eigenvalues ---------------------------------------------------------------------
 
-def _eigh(a: Any, upper: bool = False, mrrr: bool = False) -> Any:
-    if mrrr and a.size:
-        from scipy.linalg import eigh as decomposition
-
-        w, v = decomposition(a, lower=not upper)
-    else:
-        w, v = np.linalg.eigh(a, UPLO="U" if upper else "L")
+def _eigh(a: Any, upper: bool = False) -> Any:
+    w, v = np.linalg.eigh(a, UPLO="U" if upper else "L")
     return np.concatenate([w[..., None], np.swapaxes(v, -1, -2)], axis=-1)
 
 
-def _eigh_infer(a: Aval, upper: bool = False, mrrr: bool = False) -> Aval:
+def _eigh_infer(a: Aval, upper: bool = False) -> Aval:
     batch, n = square_batch(a), a.shape[-1]
     return Aval((*batch, n, n + 1), a.dtype)
 
 
-def _eigh_vjp(ct: Value, y: Value, a: Value, upper: bool = False, mrrr: bool = False) -> tuple[Value]:
+def _eigh_vjp(ct: Value, y: Value, a: Value, upper: bool = False) -> tuple[Value]:
     """``V (diag(w_bar) + F * (V^T V_bar)) V^T`` with ``F_ij = 1 / (w_j - w_i)``, made symmetric."""
     values, rows = column(y, 0), columns(y, 1, y.shape[-1])
     inside = _diagonal_matrix(column(ct, 0))
@@ -106,7 +101,7 @@ def _eigh_vjp(ct: Value, y: Value, a: Value, upper: bool = False, mrrr: bool = F
     return (matmul(mT(rows), matmul(inside, rows)),)
 
 
-def _eigh_jvp(tangents: Cotangents, y: Value, a: Value, upper: bool = False, mrrr: bool = False) -> Value | None:
+def _eigh_jvp(tangents: Cotangents, y: Value, a: Value, upper: bool = False) -> Value | None:
     t = tangents[0]
     if t is None:
         return None
@@ -124,12 +119,9 @@ def _symmetric(rng: np.random.Generator, *batch: int) -> np.ndarray:
 
 eigh = Primitive(
     "eigh", evaluate=_eigh, infer=_eigh_infer, vjp=_eigh_vjp, jvp=_eigh_jvp, cost=100, batch=leading,
-    samples=lambda rng: [((_symmetric(rng),), {}), ((_symmetric(rng, 2),), {}), ((_symmetric(rng),), {"upper": True}),
-                         ((_symmetric(rng),), {"upper": False, "mrrr": True})],
-    info={"symmetric": (0,), "sides": lambda shapes, params: (*rectangle(shapes, {})[:2], *(
-        int(params.get(k, False)) for k in ("upper", "mrrr")))})
+    samples=lambda rng: [((_symmetric(rng),), {}), ((_symmetric(rng, 2),), {}), ((_symmetric(rng),), {"upper": True})],
+    info={"symmetric": (0,)})
 """Rows of eigenvalue and eigenvector of a symmetric matrix, ascending; one triangle is read. Shape ``(..., n, 1 + n)``.
-With `mrrr` by the algorithm that `scipy.linalg.eigh` has, which gives vectors other signs than NumPy's.
 The derivative is that of the function of the symmetric matrix, as for `cholesky`."""
 
 

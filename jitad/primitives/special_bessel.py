@@ -51,7 +51,7 @@ def _oscillating(name: str) -> Any:
     domain = (ORDER, ARGUMENT)
     twice = own(f"{name}_order2", slopes(lambda v, x: twice(v, x), lambda y, v, x: refusing(
         y, name, "its order, a third time", "it is computed by differences, which would lose their accuracy")),
-        domain, cost=2000, refuses=True)
+        domain, cost=2000, fixed=(0,))
     once = own(f"{name}_order1", slopes(lambda v, x: once(v, x), lambda y, v, x: twice(v, x)), domain, cost=2000,
                refuses=True)
     row = pointer(name, slopes(lambda v, x: row(v, x), lambda y, v, x: once(v, x)), domain=domain, cost=200)
@@ -79,7 +79,7 @@ def _kv_rows() -> tuple[Any, Any]:
 
     domain = (ORDER, ARGUMENT)
     rows.append(pointer("kve", slopes(0), domain=domain, cost=200))
-    rows.extend(own(f"kve_order{n}", slopes(n), domain, cost=800, refuses=n > 1)
+    rows.extend(own(f"kve_order{n}", slopes(n), domain, cost=800, refuses=n == 2, fixed=(0,) if n == 3 else ())
                 for n in (1, 2, 3))
     return pointer("kv", plain, domain=domain, cost=200), rows[0]
 
@@ -104,7 +104,7 @@ def _by_x(row: Any, v: Value, x: Value) -> Value:
     return 0.5 * (row(v - 1.0, x) + row(v + 1.0, x))
 
 
-ive_order1 = own("ive_order1", _ive_order, (ORDER, ARGUMENT), cost=800, refuses=True)
+ive_order1 = own("ive_order1", _ive_order, (ORDER, ARGUMENT), cost=800, fixed=(0,))
 ive = pointer("ive", _ive, domain=(ORDER, ARGUMENT), cost=200, refuses=True)
 iv = pointer("iv", _iv, domain=(ORDER, ARGUMENT), cost=200, refuses=True)
 

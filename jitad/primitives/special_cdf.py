@@ -39,7 +39,7 @@ def _t_slope(y: Value, df: Value, t: Value) -> Any:
     return refusing(y, "stdtr", "its degrees of freedom, a second time", ONCE), 0.5 * t_density(df, t) * score
 
 
-stdtr_slope = own("stdtr_slope", _t_slope, (SHAPE, ANY), refuses=True)
+stdtr_slope = own("stdtr_slope", _t_slope, (SHAPE, ANY), fixed=(0,))
 stdtr = pointer("stdtr", lambda y, df, t: (stdtr_slope(df, t), t_density(df, t)), domain=(SHAPE, ANY),
                 refuses=True)
 

@@ -35,9 +35,6 @@ def _owens_t(y: Value, h: Value, a: Value) -> Any:
 
 
 owens_t = pointer("owens_t", _owens_t, domain=(ANY, ANY))
-voigt_profile = pointer("voigt_profile", lambda y, x, sigma, gamma: tuple(
-    refusing(y, "voigt_profile", "its arguments", "the rule is not implemented") for _ in range(3)),
-    domain=(ANY, POSITIVE, POSITIVE), refuses=True)
 
 # --- exponential integrals -----------------------------------------------------------------------
 exp1 = pointer("exp1", lambda y, x: -exp(-x) / x, domain=POSITIVE)

@@ -89,7 +89,7 @@ def _gamma_curve(y: Value, a: Value, x: Value) -> Any:
             select(gt(density, 0.0), density * (score * score - trigamma(a)), 0.0))
 
 
-gammainc_curve = own("gammainc_curve", _gamma_curve, (SHAPE, WIDE), refuses=True)
+gammainc_curve = own("gammainc_curve", _gamma_curve, (SHAPE, WIDE), fixed=(0,))
 
 
 def _gammaincinv(y: Value, a: Value, p: Value) -> Any:
@@ -133,8 +133,8 @@ def _beta_curves(which: int) -> Any:
 betainc = pointer("betainc", _betainc, domain=(SHAPE, SHAPE, UNIT), refuses=True)
 betaincc = pointer("betaincc", lambda y, a, b, x: tuple(-p for p in _betainc(y, a, b, x)),
                    domain=(SHAPE, SHAPE, UNIT), refuses=True)
-betainc_slope = own("betainc_slope", _beta_curves(0), (SHAPE, SHAPE, UNIT), refuses=True)
-betainc_slope_b = own("betainc_slope_b", _beta_curves(1), (SHAPE, SHAPE, UNIT), refuses=True)
+betainc_slope = own("betainc_slope", _beta_curves(0), (SHAPE, SHAPE, UNIT), fixed=(0, 1))
+betainc_slope_b = own("betainc_slope_b", _beta_curves(1), (SHAPE, SHAPE, UNIT), fixed=(0, 1))
 
 
 def _inverse(sign: float) -> Any:

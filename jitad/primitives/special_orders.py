@@ -155,7 +155,7 @@ BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 
 def _euler_maclaurin(m: Numeric, s: Any, q: Any, use: Any) -> tuple[Any, Any]:
     """zeta(s, q) and its derivative by s; s > -2, not 0 or 1."""
     s, q = m.select(use, s, 2.0), m.select(use, q, 1.0)
-    bound = 14.0 + 0.5 * least(m, s, 0.0 * s + 60.0)
+    bound = 8.0 + s
 
     def step(z: Any, total: Any, slope: Any, term: Any) -> Any:
         term = m.call("pow", z, -s)

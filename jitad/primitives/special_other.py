@@ -30,12 +30,12 @@ def _zeta_slope(y: Value, s: Value, q: Value) -> Any:
 zeta = elementwise("zeta", ufuncs._zeta, _zeta, scalar=code_of("special_zeta"), cost=300,
                    domain=((1.5, 5.0), SHAPE))
 zeta.info["refuses"] = True
-zeta_slope = own("zeta_slope", _zeta_slope, ((1.5, 5.0), SHAPE), cost=400, refuses=True)
+zeta_slope = own("zeta_slope", _zeta_slope, ((1.5, 5.0), SHAPE), cost=400, fixed=(0,))
 riemann = elementwise("riemann", ufuncs._riemann_zeta, lambda y, s: riemann_slope(s),
                       scalar=code_of("special_riemann"), cost=300, domain=(1.5, 5.0))
 riemann.info["refuses"] = True
 riemann_slope = own("riemann_slope", lambda y, s: refusing(
-    y, "zeta", "its exponent, a second time", "it is not implemented"), (1.5, 5.0), cost=400, refuses=True)
+    y, "zeta", "its exponent, a second time", "it is not implemented"), (1.5, 5.0), cost=400, fixed=(0,))
 zetac = pointer("zetac", lambda y, s: riemann_slope(s), domain=(1.5, 5.0), refuses=True)
 
 # --- elliptic --------------------------------------------------------------------------------------
@@ -66,7 +66,7 @@ def _jacobi(i: int) -> Any:
 
 ellipj = several("ellipj", _jacobi, (ANY, UNIT), 4)
 for _row in ellipj:
-    _row.info["refuses"] = True
+    _row.info["fixed"] = (1,)
 
 
 def _root(phi: Value, m: Value) -> Value:
@@ -99,11 +99,11 @@ def _fixed(y: Value, name: str, count: int) -> tuple[Any, ...]:
 
 
 hyp1f1 = pointer("hyp1f1", lambda y, a, b, x: (*_fixed(y, "hyp1f1", 2), a / b * hyp1f1(a + 1.0, b + 1.0, x)),
-                 domain=(SHAPE, SHAPE, ANY), refuses=True)
+                 domain=(SHAPE, SHAPE, ANY), fixed=(0, 1))
 hyperu = pointer("hyperu", lambda y, a, b, x: (*_fixed(y, "hyperu", 2), -a * hyperu(a + 1.0, b + 1.0, x)),
-                 domain=(SHAPE, SHAPE, SHAPE), refuses=True)
+                 domain=(SHAPE, SHAPE, SHAPE), fixed=(0, 1))
 hyp2f1 = pointer("hyp2f1", lambda y, a, b, c, x: (
     *_fixed(y, "hyp2f1", 3), a * b / c * hyp2f1(a + 1.0, b + 1.0, c + 1.0, x)),
-    domain=(SHAPE, SHAPE, SHAPE, (-0.6, 0.6)), refuses=True)
+    domain=(SHAPE, SHAPE, SHAPE, (-0.6, 0.6)), fixed=(0, 1, 2))
 
 __all__ = ["ellipe", "ellipk", "hyp2f1", "zeta"]

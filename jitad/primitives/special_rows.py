@@ -28,8 +28,8 @@ def refusing(y: Value, name: str, of: str, reason: str = "no practical formula f
 
 def pointer(name: str, partials: Callable[..., Any] | None, domain: Any = None, cost: int = 60,
             **info: Any) -> Primitive:
-    """A row for a ufunc of scipy.special whose scalar code is a call of SciPy's own function. `refuses`: its second
-    derivative by some argument does not exist here."""
+    """A row for a ufunc of scipy.special whose scalar code is a call of SciPy's own function. `info` tells the tests
+    what is refused: `fixed`, places of arguments without a derivative; `refuses`, a second derivative by another."""
     row = elementwise(name, getattr(ufuncs, name), partials, scalar=code_of(f"special_{name}"), cost=cost,
                       domain=domain)
     row.info.update(info, pointer=True)

@@ -33,9 +33,9 @@ _DRAWING = ("rvs", "random_state")
 
 
 def is_distribution(value: Any) -> bool:
-    """Whether `value` is an instance of one of SciPy's classes of distributions, frozen ones too."""
+    """Whether `value` is an instance of one of SciPy's classes of distributions, frozen ones and heirs too."""
     kind = type(value)
-    return hasattr(kind, "rvs") and kind.__module__.startswith("scipy.stats.")
+    return hasattr(kind, "rvs") and any(c.__module__.startswith("scipy.stats.") for c in kind.__mro__)
 
 
 def family_name(generator: Any) -> str:
@@ -50,9 +50,8 @@ def is_library_distribution(value: Any) -> bool:
 
 def stand_in(value: Any) -> Any:
     """What recorded code gets for a distribution of the library that it reads: always the same object."""
-    if value not in _STAND_INS:
-        _STAND_INS[value] = Distribution(value)
-    return _STAND_INS[value]
+    found = _STAND_INS.get(value)
+    return found if found is not None else _STAND_INS.setdefault(value, Distribution(value))
 
 
 def original(value: Any) -> Any:
@@ -81,8 +80,8 @@ class Distribution(_StandIn):
     def __init__(self, real: Any) -> None:
         object.__setattr__(self, "_jitad_real", real)
 
-    @property
-    def __class__(self) -> type:                                    # type: ignore[override, misc]
+    @property                                                       # type: ignore[misc]
+    def __class__(self) -> type:                                    # type: ignore[override]
         return type(self._jitad_real)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Frozen:
@@ -123,8 +122,8 @@ class Frozen(_StandIn):
         for name, value in (("dist", dist), ("real", real), ("parameters", given), ("call", call)):
             object.__setattr__(self, f"_jitad_{name}", value)
 
-    @property
-    def __class__(self) -> type:                                    # type: ignore[override, misc]
+    @property                                                       # type: ignore[misc]
+    def __class__(self) -> type:                                    # type: ignore[override]
         real = self._jitad_real
         return type(real) if real is not None else _frozen_class(self._jitad_dist._jitad_real)
 
@@ -218,25 +217,36 @@ def take(captures: Captures, value: Any, path: Path) -> Any:
     if is_library_distribution(value):
         _guard_class(captures, value, path)
         return stand_in(value)
-    if captures.is_static(path):
-        captures.static(value, path)
-        return value
     attribute = "dist" if hasattr(value, "dist") else "_dist"
     home = _home(getattr(value, attribute, None))
-    if home is None or not isinstance(value, _frozen_class(home)):
-        captures.guard(value, path)                                 # raises: its content cannot be followed
+    ours = home is not None and isinstance(value, _frozen_class(home))
+    if captures.is_static(path):
+        captures.static(value, path)
+        return Frozen(stand_in(home), value, *_parameters_of(value, home, None, path)) if ours else value
+    if not ours:
+        raise captures.error(path, "is a distribution of your own, whose methods SciPy runs on plain numbers only; "
+                                   "write its log density as a function")
     captures.guard(type(value), path.step("type"))
     captures.met(value, path)
     if attribute == "dist":
         _guard_class(captures, value.dist, path.step("attr", "dist"))
-        args = captures._tuple(value.args, path.step("attr", "args"))
-        at = path.step("attr", "kwds")
-        captures.guard(tuple(value.kwds), at.step("keys"))
-        kwds = {name: captures.take(v, at.step("item", name)) for name, v in value.kwds.items()}
-        return Frozen(stand_in(home), value, parameters(home, args, kwds), (args, kwds))
-    given = {name: captures.take(getattr(value, name), path.step("attr", name))
-             for name in _freezing(home).parameters if hasattr(value, name)}
-    return Frozen(stand_in(home), value, given, ((), given))
+    return Frozen(stand_in(home), value, *_parameters_of(value, home, captures, path))
+
+
+def _parameters_of(value: Any, home: Any, captures: Captures | None, path: Path) -> tuple[dict[str, Any], Any]:
+    """The parameters of a frozen distribution by name, and its (args, kwds); as they are without `captures`."""
+    if hasattr(value, "dist"):
+        args, kwds = value.args, value.kwds
+        if captures is not None:
+            args = captures._tuple(args, path.step("attr", "args"))
+            at = path.step("attr", "kwds")
+            captures.guard(tuple(kwds), at.step("keys"))
+            kwds = {name: captures.take(v, at.step("item", name)) for name, v in kwds.items()}
+        return parameters(home, args, kwds), (args, kwds)
+    given = {name: getattr(value, name) for name in _freezing(home).parameters if hasattr(value, name)}
+    if captures is not None:
+        given = {name: captures.take(v, path.step("attr", name)) for name, v in given.items()}
+    return given, ((), given)
 
 
 def _guard_class(captures: Captures, generator: Any, path: Path) -> None:

@@ -16,7 +16,7 @@ from jitad.trace.indexing import boxed, getitem
 from jitad.trace.numpy_elementwise import choose, result_dtype_key
 from jitad.trace.numpy_order import line, searchsorted, sorting_order
 from jitad.trace.numpy_shape import ravel
-from jitad.trace.positions import bound_of, truth
+from jitad.trace.positions import bound_of, truth, unflattened
 from jitad.trace.ufuncs import apply_ufunc
 
 # --- interpolation -----------------------------------------------------------------------------------------
@@ -181,6 +181,37 @@ def _kept(obj: Any, n: int) -> Any:
     kept = as_value(obj.builder, np.ones(n, bool)).copy()
     kept[obj.reshape(-1)] = False
     return kept
+
+
+@implements(np.unravel_index)
+def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
+    places, = lift_all(indices)
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    size = int(np.prod(shape, dtype=np.int64))
+    np.unravel_index(np.zeros(0, places.dtype), shape, order=order)  # type: ignore[call-overload]  # NumPy's own errors
+    if bound_of(places) > size and ((places < 0) | (places >= size)).any():      # a recorded branch
+        np.unravel_index(places.builder.concrete(places.number), shape)      # raises NumPy's own error
+    found = unflattened(cast(places, np.int64), shape if order == "C" else shape[::-1])
+    return found if order == "C" else found[::-1]
+
+
+@implements(np.ravel_multi_index)
+def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> Any:
+    builder = builder_in(multi_index, mode)
+    dims = (dims,) if isinstance(dims, int) else tuple(dims)
+    parts = [as_value(builder, i) for i in multi_index]
+    modes = (mode,) * len(dims) if isinstance(mode, str) else tuple(mode)
+    np.ravel_multi_index(tuple(np.zeros(0, p.dtype) for p in parts), dims, mode=modes, order=order)  # its own errors
+    steps = np.cumprod([1, *(dims[:0:-1] if order == "C" else dims[:-1])])
+    total: Any = 0
+    for part, n, step, how in zip(parts, dims, steps[::-1] if order == "C" else steps, modes, strict=True):
+        place = cast(part, np.int64)
+        if how == "raise" and bound_of(part) > n and ((place < 0) | (place >= n)).any():      # a recorded branch
+            raise ValueError("invalid entry in coordinates array")
+        if how != "raise":
+            place = apply_ufunc(np.remainder, place, n) if how == "wrap" else np.minimum(np.maximum(place, 0), n - 1)
+        total = total + place * int(step)
+    return total
 
 
 @implements(np.resize)

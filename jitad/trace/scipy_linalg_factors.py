@@ -25,7 +25,8 @@ from jitad.trace.ufuncs import as_float
 def eigh(a: Any, b: Any = None, *, lower: bool = True, eigvals_only: bool = False, overwrite_a: bool = False,
          overwrite_b: bool = False, type: int = 1, check_finite: bool = True, subset_by_index: Any = None,
          subset_by_value: Any = None, driver: Any = None) -> Any:
-    """A pair (a, b) by the Cholesky factor of b, as LAPACK has it."""
+    """A pair (a, b) by the Cholesky factor of b, as LAPACK has it. Of one matrix the signs of vectors are NumPy's:
+    those of SciPy's default algorithm follow from rounding errors."""
     a = lift_with(a, b)
     if subset_by_value is not None:
         raise refused(a, "scipy.linalg.eigh with subset_by_value", "choose among the eigenvalues yourself")
@@ -35,7 +36,7 @@ def eigh(a: Any, b: Any = None, *, lower: bool = True, eigvals_only: bool = Fals
     if b is None:
         if a.ndim != 2 or a.shape[0] != a.shape[1]:
             raise ValueError('expected square "a" matrix')
-        y = rows.eigh(as_float(a), upper=not lower, mrrr=True)
+        y = decomposed(a, "L" if lower else "U")
     else:
         a, factor = _standard(a, as_value(a.builder, b), lower, type)
         y = decomposed(a, "L" if lower else "U")
