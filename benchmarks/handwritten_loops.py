@@ -62,15 +62,16 @@ def hmm(theta: Array, y: Array) -> Result:
             if t == 0:
                 moved[0, j] = -log(3.0)
             else:
-                moved[t, j] = _logsumexp(alpha[t - 1, 0] + A[0, j], alpha[t - 1, 1] + A[1, j], alpha[t - 1, 2] + A[2, j])
+                before = alpha[t - 1]
+                moved[t, j] = _logsumexp(before[0] + A[0, j], before[1] + A[1, j], before[2] + A[2, j])
             z = (y[t] - mu[j]) * inverse
             alpha[t, j] = moved[t, j] - 0.5 * z * z - log_scale
     value = _logsumexp(alpha[n - 1, 0], alpha[n - 1, 1], alpha[n - 1, 2])
-    ct, before, dA, d_mu, d_scale = np.empty(3), np.empty(3), np.zeros((3, 3)), np.zeros(3), 0.0
+    ct, back, dA, d_mu, d_scale = np.empty(3), np.empty(3), np.zeros((3, 3)), np.zeros(3), 0.0
     for j in range(3):
         ct[j] = exp(alpha[n - 1, j] - value)
     for t in range(n - 1, -1, -1):
-        before[:] = 0.0
+        back[:] = 0.0
         for j in range(3):
             z = (y[t] - mu[j]) * inverse
             d_mu[j] += ct[j] * z * inverse
@@ -79,8 +80,8 @@ def hmm(theta: Array, y: Array) -> Result:
                 for i in range(3):
                     weight = ct[j] * exp(alpha[t - 1, i] + A[i, j] - moved[t, j])
                     dA[i, j] += weight
-                    before[i] += weight
-        ct[:] = before
+                    back[i] += weight
+        ct[:] = back
     grad = np.empty(13)
     for i in range(3):
         total = dA[i, 0] + dA[i, 1] + dA[i, 2]
@@ -162,7 +163,8 @@ def kalman(theta: Array, F0: Array, H: Array, y: Array) -> Result:
         for j in range(4):
             F[i, j] = theta[8] * F0[i, j]
     ms, Ps, Si, Us = np.zeros((n + 1, 4)), np.zeros((n + 1, 4, 4)), np.empty((n, 4, 4)), np.empty((n, 4))
-    Pp, A, B, C, v, mp = np.empty((n, 4, 4)), np.empty((4, 4)), np.empty((4, 4)), np.empty((4, 4)), np.empty(4), np.empty(4)
+    Pp, v, mp = np.empty((n, 4, 4)), np.empty(4), np.empty(4)
+    A, B, C = np.empty((4, 4)), np.empty((4, 4)), np.empty((4, 4))
     value = 0.0
     for i in range(4):
         Ps[0, i, i] = 1.0

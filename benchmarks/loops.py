@@ -11,7 +11,7 @@ from pathlib import Path
 if __package__ in (None, ""):  # run as a file
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import benchmarks  # noqa: I001  (sets the number of threads; before NumPy)
+import benchmarks  # noqa: I001, F401  (sets the number of threads; before NumPy)
 
 import argparse
 import resource
@@ -147,7 +147,8 @@ def grow(n: int) -> str:
     g(theta, y)
     seconds, own = perf_counter() - start, process_time() - own
     memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    return f"garch n = {n:7}   first call {seconds:6.2f} s   processor {own:6.2f} s, {own / n * 1e6:5.1f} us/step   memory {memory:7.0f} MB"
+    return (f"garch n = {n:7}   first call {seconds:6.2f} s   processor {own:6.2f} s, {own / n * 1e6:5.1f} us/step   "
+            f"memory {memory:7.0f} MB")
 
 
 def main(arguments: Any = None) -> None:

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import vectormath
+from benchmarks import handwritten_loops, vectormath
 from benchmarks.engines import MAKERS, assert_same, available, calls_within, first_call, installed
+from benchmarks.loops import LOOPS
 from benchmarks.models import MODELS, Model
 from benchmarks.overhead import IMPORTS, four_arrays_grad, import_time, overhead_engines, small_arguments
 
@@ -36,6 +37,23 @@ def test_handwritten_is_the_derivative(model: Model) -> None:
         v /= np.linalg.norm(v)
         slope = (model.logp(theta + step * v, *data) - model.logp(theta - step * v, *data)) / (2 * step)
         np.testing.assert_allclose(grad @ v, slope, rtol=1e-6, atol=1e-7 * float(np.linalg.norm(grad)))
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_handwritten_loop_is_the_derivative(name: str) -> None:
+    """The same for the recurrences, over a short series, and jitad agrees."""
+    density, kernel, make, _ = LOOPS[name]
+    theta, *data = make(40)
+    value, grad = getattr(handwritten_loops, kernel)(theta, *data)
+    np.testing.assert_allclose(value, density(theta, *data), rtol=1e-12)
+    step = 1e-5
+    for v in np.eye(len(theta)):
+        slope = (density(theta + step * v, *data) - density(theta - step * v, *data)) / (2 * step)
+        np.testing.assert_allclose(grad @ v, slope, rtol=1e-6, atol=1e-7 * float(np.linalg.norm(grad)))
+    if installed("jitad"):
+        from jitad import value_and_grad
+
+        assert_same(value_and_grad(density)(theta, *data), (value, grad))
 
 
 @pytest.mark.parametrize(

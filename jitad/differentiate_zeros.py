@@ -16,11 +16,11 @@ from jitad.primitives.view import broadcast_to, places
 from jitad.tape import Builder, Node, Value
 
 TAME = frozenset("input const add sub mul neg positive square cast select exp expm1 sin cos tanh expit arctan abs "
-                 "maximum minimum erf cosh sinh pick view spread reduce_sum reduce_max reduce_min contract concatenate gather "
-                 "scatter update put tril triu reshape alias cumsum stop_gradient".split())
+                 "maximum minimum erf cosh sinh pick view spread reduce_sum reduce_max reduce_min contract concatenate "
+                 "gather scatter update put tril triu reshape alias cumsum stop_gradient".split())
 """Operations whose derivatives are finite where they are."""
-MOVING = frozenset("view spread reduce_sum reduce_max reduce_min concatenate gather scatter update put tril triu reshape "
-                   "cumsum contract".split())
+MOVING = frozenset("view spread reduce_sum reduce_max reduce_min concatenate gather scatter update put tril triu "
+                   "reshape cumsum contract".split())
 """Operations whose cotangents are sums of elements of that of the result, of a `contract` with weights: so are their
 masks."""
 DEEP = 40         # nodes that `support` looks through

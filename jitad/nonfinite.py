@@ -17,7 +17,7 @@ import numpy as np
 
 from jitad.cache.identity import Target
 from jitad.compile.forks import gate
-from jitad.entry import recorded, requested
+from jitad.entry import recorded, requested, rerolled
 from jitad.entry_batch import example_of
 from jitad.errors import NonFiniteError
 from jitad.evaluate import evaluate_node
@@ -210,7 +210,7 @@ def _found(target: Target, request: Request, arguments: Arguments, name: str) ->
         texts = (_found(target, single, example_of(arguments, places, i), name) for i in range(length))
         return next((f"example {i} of a batch: {text}" for i, text in enumerate(texts) if text), "")
     with gate:
-        recording = recorded(target, request, arguments)
+        recording = rerolled(recorded(target, request, arguments))
         builder = recording.builder
         builder.nodes[:] = _marked(builder.nodes)
         forward = len(builder.nodes)

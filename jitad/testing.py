@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -324,7 +324,7 @@ def assert_same_as_fresh(g: Callable[..., Any], args_list: Iterable[Sequence[Any
         if not isinstance(args, (tuple, list)):
             raise ArgumentTypeError(f"entry {number} of args_list is no tuple of arguments (at {user_line()})")
         arguments = transformed._arguments(tuple(args), {})
-        entry = build(transformed._target, transformed._request, arguments)
+        entry = build(transformed._target, replace(transformed._request, tier="kernel"), arguments)
         expected = entry.interpret([*arguments.inputs, *(entry.captured(transformed._target) or ())])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TapeMismatchWarning)
@@ -350,5 +350,6 @@ def _same(got: Any, expected: Any, rtol: float, what: str) -> None:
         if gap.size and gap.max() > rtol * scale:
             place = np.unravel_index(int(np.argmax(gap)), gap.shape)
             index = f"[{', '.join(map(str, place))}]" if place else ""
+            relative = gap[place] / max(abs(y[place]), 1e-300)
             raise CheckFailure(f"{what}: worst component: {path}{index} is {float(x[place])!r}, a fresh recording "
-                               f"gives {float(y[place])!r} (relative error {gap[place] / max(abs(y[place]), 1e-300):.2g})")
+                               f"gives {float(y[place])!r} (relative error {relative:.2g})")

@@ -29,7 +29,7 @@ RECENT = 4       # of these, how many are tried before a call is taken apart
 
 
 class Transformed:
-    """A function together with what is asked of it. Made by `jit_grad`, `value_and_grad` and `jit`.
+    """A function together with what is asked of it. Made by `jit_grad`, `jit`, `jacobian`, `hessian` and their like.
 
     Calling it gives that; `value` and `value_and_grad` ask for more of the same function.
     """

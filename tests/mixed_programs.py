@@ -110,7 +110,8 @@ class Writer:
         kinds = [self.assign_scalar, self.assign_scalar, self.new_array, self.store, self.store, self.store_slice,
                  self.store_mask, self.alias, self.in_place, self.in_place]
         if nested:
-            kinds += [self.branch, self.branch, self.short_loop, self.long_loop, self.long_loop, self.while_loop, self.listed]
+            kinds += [self.branch, self.branch, self.short_loop, self.long_loop, self.long_loop, self.while_loop,
+                      self.listed]
         if self.inside:
             kinds += [self.leave]
         self.some(kinds)(depth)
@@ -133,7 +134,8 @@ class Writer:
 
     def new_array(self, depth: int) -> None:
         name = self.name("b")
-        made = self.some(["np.zeros({n}, x.dtype)", "np.ones({n}, x.dtype)", "x.copy()", "np.zeros_like(x)", "({e}) + 0.0"])
+        made = self.some(["np.zeros({n}, x.dtype)", "np.ones({n}, x.dtype)", "x.copy()", "np.zeros_like(x)",
+                          "({e}) + 0.0"])
         self.put(depth, f"{name} = {made.format(n=N, e=self.array())}")
         self.arrays.append(name)
 
@@ -158,7 +160,7 @@ class Writer:
 
     def alias(self, depth: int) -> None:
         name = self.name("v")
-        view = self.some(["{}", "{}[:]", "{}[::-1]", "{}.reshape(1, %d)[0]" % N])
+        view = self.some(["{}", "{}[:]", "{}[::-1]", "{}.reshape(1, -1)[0]"])
         self.put(depth, f"{name} = {view.format(self.target())}")
         self.arrays.append(name)
 

@@ -170,10 +170,28 @@ def lower_by_assignment(x):
     (lambda x: lower_by_assignment(x).T / 2, (False, True)),
     (lambda x: lower_by_assignment(x) + x[0], (False, False)),
     (lambda x: x.reshape(2, 3)[:, :2], (False, False)),
+    (lambda x: np.where(np.tri(2, dtype=bool), x[:4].reshape(2, 2), 0.0), (True, False)),
+    (lambda x: np.tri(2) * x[:4].reshape(2, 2), (False, False)),            # which may be infinite
 ])
 def test_what_is_known_to_be_triangular(make, expected):
     made, = record(unwrap(make), (np.arange(1.0, 7.0),)).outputs
     assert triangles(made) == expected
+
+
+def test_long_sums_of_the_factor():
+    """Taking a cotangent apart has an end: many terms, and terms that double."""
+    K, y = problem(3)
+
+    def f(K, y):
+        L = np.linalg.cholesky(K)
+        doubled, total = L, 0.0
+        for i in range(40):
+            doubled = (doubled + doubled) * 0.5
+            total = total + np.sum(np.linalg.solve(L, y * i))
+        return total + np.log(np.diag(doubled)).sum() + np.linalg.solve(doubled, y) @ y
+    gradient = evaluate(gradient_tape(f, K, y), K, y)[0]
+    direction = np.diag([1.0, 2.0, 3.0])
+    np.testing.assert_allclose(np.sum(gradient * direction), numeric(lambda K: f(K, y), K, direction), rtol=1e-6)
 
 
 def test_triangular_systems_are_recognised():

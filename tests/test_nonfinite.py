@@ -195,7 +195,7 @@ def test_scan_and_loops_in_loops():
         return jitad.scan(body, 0.0, rows)[0]
     rows = np.ones((5, 4))
     rows[3, 2] = -1.0
-    text = refused(jit_grad(nested), rows, match="in step 3 .* in step 2 .* log\\(-1.0\\)")
+    text = refused(jit_grad(nested), rows, match=r"in step 3 .* in step 2 .* log\(-1.0\)")
     assert re.search(at(body, 2), text)
     rows[3, 2] = np.nan
     refused(jit_grad(nested), rows, match=r"Argument `rows` is itself nan at \[3, 2\]")
@@ -261,12 +261,12 @@ def test_methods_and_keywords():
 def test_what_only_the_compiled_order_of_sums_makes_infinite():
     from jitad.nonfinite import require_finite
 
-    with pytest.raises(NonFiniteError, match="one by one did not.*rescale"):
+    with pytest.raises(NonFiniteError, match=r"one by one did not.*rescale"):
         require_finite(jit(lambda x: np.sum(x)), np.inf, (x,), {})
 
 
 def test_products_of_derivatives_and_batches():
     with debug_nonfinite(), pytest.raises(NonFiniteError, match=at(roots, 2)):
         jitad.hvp(roots)(x, np.ones(3))
-    with debug_nonfinite(), pytest.raises(NonFiniteError, match="example 1 of a batch.*in the gradient of `sqrt`"):
+    with debug_nonfinite(), pytest.raises(NonFiniteError, match=r"example 1 of a batch.*in the gradient of `sqrt`"):
         jitad.batch(jit_grad(roots))(np.stack([x + 1, x, x]))

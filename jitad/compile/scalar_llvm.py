@@ -12,9 +12,10 @@ from typing import Any
 
 from llvmlite import ir
 
-from .cython_special import is_special, special_call
+from .cython_special import is_special
 from .scalar import COMPARISONS, Expr, call, var
 from .scalar_loops import build_loop, build_sum
+from .special_calls import special_call
 from .special_routines import ROUTINES
 from .vectormath import EXPANSIONS
 

@@ -17,7 +17,7 @@ import numpy as np
 from jitad.compile.arguments import ArgumentType
 from jitad.compile.kernel_errors import SignatureMiss, StatusMiss
 from jitad.compile.tapemachine_flatten import Flat, Unfit
-from jitad.compile.tapemachine_llvm import AHEAD, LANES, Interpreter, interpreter
+from jitad.compile.tapemachine_llvm import LANES, Interpreter, interpreter
 from jitad.compile.tapemachine_schedule import Program, operations, scheduled
 from jitad.tape import Aval, Builder, Guard, Value
 
@@ -97,7 +97,7 @@ class TapeMachine:
             kind = values if aval.dtype.kind == "f" else values.view(np.int64)
             kind[place:place + aval.size] = np.ravel(x)
         runs, words = self.program.runs, self.program.words
-        self.interpreter.forward(runs.ctypes.data, len(runs) // 2, words[AHEAD:].ctypes.data, values.ctypes.data,
+        self.interpreter.forward(runs.ctypes.data, len(runs) // 2, words.ctypes.data, values.ctypes.data,
                                  self.program.given)
 
     def _reverse(self, values: np.ndarray, cotangents: np.ndarray) -> list[Any]:

@@ -43,7 +43,6 @@ INT32 = ir.IntType(32)
 PLACES, MEMORY, WORDS = INT32.as_pointer(), DOUBLE.as_pointer(), INT64.as_pointer()
 LONG = 6                  # cheap operations from which a run goes through vector lanes
 ALONE = 2                 # the same of others
-AHEAD = 0
 LANES = 8                 # a multiple of them is computed, so programs and memories end with as many unused ones
 BLOCK = 128               # cotangents that are computed before they are added
 NOTHING = -2**63          # the bits of -0.0
@@ -52,8 +51,9 @@ FORWARD, REVERSE = "jitad_forward", "jitad_reverse"
 
 @dataclass(frozen=True)
 class Interpreter:
-    """The machine code for some op-codes. `forward(runs, count, places, memory, first)` and
-    `reverse(runs, count, places_end, memory, cotangents, end)` take addresses, release the GIL and are re-entrant."""
+    """The machine code for some op-codes. `forward(runs, count, words, memory, first)` and
+    `reverse(runs, count, words' end, memory, cotangents, memory's end)` take addresses, release the GIL and are
+    re-entrant."""
 
     native: Native
     forward: Callable[..., int]

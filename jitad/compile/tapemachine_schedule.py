@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from jitad.compile.tapemachine_flatten import Flat
-from jitad.compile.tapemachine_llvm import AHEAD, CHAIN, LANES, Code
+from jitad.compile.tapemachine_llvm import CHAIN, LANES, Code
 from jitad.compile.tapemachine_opcodes import Mixture, OpCode
 
 MIXED = 6                     # op-codes of which all are computed for one
@@ -24,8 +24,8 @@ GIVEN, INSIDE = -1, -2        # in place of an op-code: an input or constant; a 
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """`runs` are pairs (op-code, count), `words` what their operands read, behind and before a margin; of the memory the
-    first `given` places are inputs and constants, the others results in order. `place` is that of each number of the
+    """`runs` are pairs (op-code, count), `words` what their operands read, with a margin behind; of the memory the first
+    `given` places are inputs and constants, the others results in order. `place` is that of each number of the
     flat tape."""
 
     codes: tuple[Code, ...]
@@ -137,7 +137,7 @@ def _encoded(codes: Sequence[Code], op: np.ndarray, when: np.ndarray, operands: 
              place: np.ndarray, chains: Sequence[tuple[list[int], list[int]]]) -> tuple[np.ndarray, np.ndarray]:
     """Runs, and their words: operand by operand, with what is meant of a mixture behind."""
     if not len(op):
-        return np.zeros(0, np.int32), np.zeros(AHEAD + LANES, np.int32)
+        return np.zeros(0, np.int32), np.zeros(LANES, np.int32)
     chained = op == (len(codes) - 1 if chains else -3)
     begins = np.flatnonzero(np.r_[True, (when[1:] != when[:-1]) | chained[1:]])
     counts, kinds = np.diff(np.r_[begins, len(op)]), op[begins]
@@ -146,8 +146,8 @@ def _encoded(codes: Sequence[Code], op: np.ndarray, when: np.ndarray, operands: 
     sums = np.flatnonzero(chained[begins])
     for r in sums.tolist():
         lengths[r] = len(chains[operands[0][begins[r]]][1])
-    offsets = AHEAD + np.cumsum(lengths) - lengths
-    words = np.zeros(AHEAD + int(lengths.sum()) + LANES, np.int32)
+    offsets = np.cumsum(lengths) - lengths
+    words = np.zeros(int(lengths.sum()) + LANES, np.int32)
     run = np.repeat(np.arange(len(begins)), counts)
     within = np.arange(len(op)) - begins[run]
     for k, column in enumerate(operands):

@@ -21,6 +21,8 @@ ONE: Polynomial = {(): 1.0}
 Views = Callable[[Value], Value]               # a chain of views
 LINEAR = ("neg", "add", "sub", "mul", "div")
 LONGEST = 16                                   # terms of a form that are looked at
+STEPS = 256                                    # nodes that are taken apart
+DEEPEST = 12                                   # operations within a coefficient
 
 
 # --- coefficients ------------------------------------------------------------------------------
@@ -67,14 +69,19 @@ def _same(v: Value) -> Value:
     return v
 
 
-def coefficient_of(x: Value, core: int, outside: Views = _same) -> Polynomial | None:
+def coefficient_of(x: Value, core: int, outside: Views = _same, depth: int = 0) -> Polynomial | None:
     """``outside(x)`` as a coefficient, if it is the same along its last `core` dimensions."""
     name, builder = x.node.prim.name, x.builder
-    if name in LINEAR:
-        parts = [coefficient_of(builder.value(i), core, outside) for i in x.node.inputs]
-        return None if any(p is None for p in parts) else _combined(name, parts, builder)   # type: ignore[arg-type]
-    if name == "view" and builder.nodes[x.node.inputs[0]].prim.name in LINEAR:
-        return coefficient_of(builder.value(x.node.inputs[0]), core, _through(x, outside))
+    if depth < DEEPEST and name in LINEAR:
+        parts: list[Polynomial] = []
+        for i in x.node.inputs:
+            part = coefficient_of(builder.value(i), core, outside, depth + 1)
+            if part is None or len(part) > LONGEST:
+                return None
+            parts.append(part)
+        return _combined(name, parts, builder)
+    if depth < DEEPEST and name == "view" and builder.nodes[x.node.inputs[0]].prim.name in LINEAR:
+        return coefficient_of(builder.value(x.node.inputs[0]), core, _through(x, outside), depth + 1)
     return _uniform(outside(x), core)
 
 
@@ -115,22 +122,29 @@ def form_of(x: Value, core: int) -> Form | None:
     """`x` as a sum of coefficients times nodes of its shape; coefficients are the same along the last `core`
     dimensions. None if there are too many terms."""
     form: Form = {}
-    _take_apart(x, _same, ONE, core, form)
-    return form if len(form) <= LONGEST else None
+    stack: list[tuple[Value, Views, Polynomial]] = [(x, _same, ONE)]
+    for _ in range(STEPS):
+        if not stack or len(form) > LONGEST:
+            break
+        part, outside, scale = stack.pop()
+        inside = _taken_apart(part, outside, core)
+        if inside is None:
+            number = outside(part).number
+            form[number] = plus(form.get(number, {}), scale)
+        else:
+            stack += [(value, views, times(scale, factor)) for value, views, factor in inside]
+    return form if not stack and len(form) <= LONGEST else None
 
 
-def _take_apart(x: Value, outside: Views, scale: Polynomial, core: int, form: Form) -> None:
-    """Add ``scale * outside(x)`` to `form`; `outside` is a chain of views."""
+def _taken_apart(x: Value, outside: Views, core: int) -> list[tuple[Value, Views, Polynomial]] | None:
+    """The terms of ``outside(x)``, each a value in a chain of views with a coefficient; None if it is one."""
     node, value = x.node, x.builder.value
     name = node.prim.name
-    if len(form) > LONGEST:
-        return None
     if name == "neg":
-        return _take_apart(value(node.inputs[0]), outside, times(scale, {(): -1.0}), core, form)
+        return [(value(node.inputs[0]), outside, {(): -1.0})]
     if name in ("add", "sub"):
-        _take_apart(value(node.inputs[0]), outside, scale, core, form)
-        sign: Polynomial = {(): 1.0 if name == "add" else -1.0}
-        return _take_apart(value(node.inputs[1]), outside, times(scale, sign), core, form)
+        sign = 1.0 if name == "add" else -1.0
+        return [(value(node.inputs[0]), outside, ONE), (value(node.inputs[1]), outside, {(): sign})]
     if name in ("mul", "div"):
         first, second = map(value, node.inputs)
         for rest, other in ((first, second), (second, first))[:1 if name == "div" else 2]:
@@ -138,15 +152,12 @@ def _take_apart(x: Value, outside: Views, scale: Polynomial, core: int, form: Fo
             if factor is not None and name == "div":
                 factor = _reciprocal(factor, x.builder)
             if factor is not None:
-                return _take_apart(rest, outside, times(scale, factor), core, form)
-    if name == "select":
-        inside = _without_mask(x, core)
-        if inside is not None:
-            return _take_apart(inside, outside, scale, core, form)
+                return [(rest, outside, factor)]
+    inside = _without_mask(x, core) if name == "select" else None
+    if inside is not None:
+        return [(inside, outside, ONE)]
     if name == "view" and value(node.inputs[0]).node.prim.name in LINEAR:
-        return _take_apart(value(node.inputs[0]), _through(x, outside), scale, core, form)
-    number = outside(x).number
-    form[number] = plus(form.get(number, {}), scale)
+        return [(value(node.inputs[0]), _through(x, outside), ONE)]
     return None
 
 
@@ -203,26 +214,87 @@ def _operand(x: Value, place: int = 0) -> Value:
     return x.builder.value(x.node.inputs[place])
 
 
-# --- triangles ---------------------------------------------------------------------------------
+# --- zeros by structure ------------------------------------------------------------------------
 
 LARGEST = 1 << 22          # elements of an array whose places are looked at
+LEVELS = 100               # operations through which it is followed
 MOVING = frozenset("view spread reshape concatenate gather scatter update put tril triu neg cast".split())
 
 
-def triangles(x: Value) -> tuple[bool, bool]:
+class _Marks:
+    """1 where a value may be other than zero, by how it was put together. A product with a structural zero is one only
+    if `vanishing`: the other factor may be infinite."""
+
+    def __init__(self, vanishing: bool):
+        self.vanishing = vanishing
+        self.known: dict[int, Any] = {}
+
+    def of(self, x: Value, level: int = 0) -> Any:
+        if x.number not in self.known:
+            self.known[x.number] = self._of(x, level + 1) if level < LEVELS and x.aval.size <= LARGEST else (
+                np.broadcast_to(1.0, x.shape))
+        return self.known[x.number]
+
+    def _of(self, x: Value, level: int) -> Any:
+        node, name = x.node, x.node.prim.name
+        if name == "const":
+            return (node.params["value"].value != 0).astype(np.float64)
+        if name == "select":
+            mask, first, second = _constant_mask(_operand(x)), *(self.of(_operand(x, i), level) for i in (1, 2))
+            return np.maximum(first, second) if mask is None else np.where(mask, first, second)
+        if name in ("add", "sub") or (name == "mul" and self.vanishing):
+            first, second = (self.of(_operand(x, i), level) for i in range(2))
+            return first * second if name == "mul" else np.maximum(first, second)
+        if name == "cholesky":
+            return np.tril(np.ones(x.shape))
+        held = [self._held(_operand(x, i), level) for i in range(len(node.inputs))] if name in MOVING else [None]
+        if any(h is None for h in held):
+            return np.broadcast_to(1.0, x.shape)
+        return np.asarray(node.prim.evaluate(*held, **node.params) != 0, np.float64)
+
+    def _held(self, x: Value, level: int) -> Any:
+        if x.dtype.kind == "f":
+            return self.of(x, level)
+        return x.node.params["value"].value if x.node.prim.kind == "const" else None
+
+
+def support(x: Value) -> Any:
+    """A boolean array, false where `x` is structurally zero: by how it was put together."""
+    return _Marks(vanishing=True).of(x) != 0
+
+
+# --- triangles ---------------------------------------------------------------------------------
+
+def triangles(x: Value, level: int = 0) -> tuple[bool, bool]:
     """Whether the matrices of `x` are known to be lower, and upper, triangular: by the way in which they are made,
     which also gives the other elements no derivative."""
-    rule = _TRIANGLES.get(x.node.prim.name)
-    return rule(x) if rule is not None and x.ndim >= 2 else (False, False)
+    node, name = x.node, x.node.prim.name
+    if x.ndim < 2 or level > DEEPEST:
+        return False, False
+    if name == "cholesky":
+        return True, False
+    if name in ("neg", "cast"):
+        return triangles(_operand(x), level + 1)
+    if name in ("tril", "triu"):
+        known, k = triangles(_operand(x), level + 1), node.params["k"]
+        return known[0] or (name == "tril" and k <= 0), known[1] or (name == "triu" and k >= 0)
+    if name in ("mul", "div"):
+        return _of_scaled(x, level + 1)
+    if name in ("add", "sub"):
+        first, second = triangles(_operand(x), level + 1), triangles(_operand(x, 1), level + 1)
+        return first[0] and second[0], first[1] and second[1]
+    if name == "view":
+        return _of_view(x, level + 1)
+    if name in PLACING and x.aval.size <= LARGEST:
+        marks = _Marks(vanishing=False).of(x)
+        return not np.triu(marks, 1).any(), not np.tril(marks, -1).any()
+    return False, False
 
 
-def _of_triangle(x: Value) -> tuple[bool, bool]:
-    k, lower = x.node.params["k"], x.node.prim.name == "tril"
-    known = triangles(_operand(x))
-    return known[0] or (lower and k <= 0), known[1] or (not lower and k >= 0)
+PLACING = frozenset("const spread update put reshape concatenate gather scatter select".split())
 
 
-def _of_view(x: Value) -> tuple[bool, bool]:
+def _of_view(x: Value, level: int) -> tuple[bool, bool]:
     source, index = _operand(x), x.node.params["index"]
     if source.node.prim.kind == "const" and not source.node.params["value"].value.any():
         return True, True
@@ -231,68 +303,20 @@ def _of_view(x: Value) -> tuple[bool, bool]:
     rows, columns = index[-2:]
     last = x.ndim - 1
     if (rows, columns) == ((0, ((last - 1, 1),)), (0, ((last, 1),))):
-        return triangles(source)
+        return triangles(source, level)
     if (rows, columns) == ((0, ((last, 1),)), (0, ((last - 1, 1),))):
-        lower, upper = triangles(source)
+        lower, upper = triangles(source, level)
         return upper, lower
     return False, False
 
 
-def _of_both(x: Value) -> tuple[bool, bool]:
-    first, second = triangles(_operand(x)), triangles(_operand(x, 1))
-    return first[0] and second[0], first[1] and second[1]
-
-
-def _of_scaled(x: Value) -> tuple[bool, bool]:
+def _of_scaled(x: Value, level: int) -> tuple[bool, bool]:
     first, second = _operand(x), _operand(x, 1)
     if coefficient_of(second, 2) is not None:
-        return triangles(first)
-    return triangles(second) if x.node.prim.name == "mul" and coefficient_of(first, 2) is not None else (False, False)
-
-
-def _of_placed(x: Value) -> tuple[bool, bool]:
-    """Zeros with values at known places."""
-    if x.aval.size > LARGEST:
-        return False, False
-    marks = _marks(x, {})
-    return not np.triu(marks, 1).any(), not np.tril(marks, -1).any()
-
-
-def support(x: Value) -> Any:
-    """A boolean array, false where `x` is structurally zero: by how it was put together."""
-    return _marks(x, {}) != 0
-
-
-def _marks(x: Value, known: dict[int, Any]) -> Any:
-    """1 where `x` may be other than zero, by how it was put together."""
-    if x.number in known:
-        return known[x.number]
-    node = x.node
-    if node.prim.kind == "const":
-        marks = (node.params["value"].value != 0).astype(np.float64)
-    elif node.prim.name == "select":
-        mask, first, second = _constant_mask(_operand(x)), *(_marks(_operand(x, i), known) for i in (1, 2))
-        marks = np.maximum(first, second) if mask is None else np.where(mask, first, second)
-    elif node.prim.name in ("add", "sub", "mul"):
-        first, second = (_marks(_operand(x, i), known) for i in range(2))
-        marks = first * second if node.prim.name == "mul" else np.maximum(first, second)
-    elif node.prim.name in MOVING and x.aval.size <= LARGEST:
-        operands = [_operand(x, i) for i in range(len(node.inputs))]
-        held = [v.node.params["value"].value if v.node.prim.kind == "const" and v.dtype.kind != "f" else
-                _marks(v, known) if v.dtype.kind == "f" else None for v in operands]
-        marks = np.ones(x.shape) if any(h is None for h in held) else np.asarray(node.prim.evaluate(
-            *held, **node.params) != 0, float)
-    else:
-        marks = np.ones(x.shape) if x.aval.size <= LARGEST else np.broadcast_to(1.0, x.shape)
-    known[x.number] = marks
-    return marks
-
-
-_TRIANGLES: dict[str, Callable[[Value], tuple[bool, bool]]] = {
-    "cholesky": lambda x: (True, False), "tril": _of_triangle, "triu": _of_triangle, "view": _of_view,
-    "neg": lambda x: triangles(_operand(x)), "cast": lambda x: triangles(_operand(x)), "add": _of_both,
-    "sub": _of_both, "mul": _of_scaled, "div": _of_scaled,
-    **dict.fromkeys(("const", "spread", "update", "put", "reshape", "concatenate", "gather", "scatter"), _of_placed)}
+        return triangles(first, level)
+    if x.node.prim.name == "mul" and coefficient_of(first, 2) is not None:
+        return triangles(second, level)
+    return False, False
 
 
 def positive_diagonal(x: Value) -> bool:

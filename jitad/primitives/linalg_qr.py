@@ -184,7 +184,8 @@ def _pinv_jvp(tangents: Cotangents, y: Value, a: Value, rcond: float) -> Value |
 pinv = Primitive(
     "pinv", evaluate=lambda a, rcond: np.linalg.pinv(a, rcond), infer=_pinv_infer, vjp=_pinv_vjp, jvp=_pinv_jvp,
     cost=100, batch=leading, info={"sides": rectangle},
-    samples=lambda rng: [((rng.normal(size=s),), {"rcond": 1e-15}) for s in ((4, 2), (2, 2, 4), (3, 3))])
+    samples=lambda rng: [((rng.normal(size=s) + 3 * np.eye(*s[-2:]),), {"rcond": 1e-15})
+                         for s in ((4, 2), (2, 2, 4), (3, 3))])
 """The pseudoinverse; singular values up to `rcond` times the largest count as zero, and stay so."""
 
 __all__ = ["lu", "lu_order", "permuted", "pinv", "qr", "qr_parts"]

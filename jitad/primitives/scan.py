@@ -190,8 +190,9 @@ def loop(builder: Builder, body: Tape, init: Sequence[Value], scanned: Sequence[
 def loop_in_chunks(builder: Builder, body: Tape, init: Sequence[Value], scanned: Sequence[Scanned],
                    invariants: Sequence[Value], length: int, reverse: bool = False,
                    recompute: bool = False) -> tuple[list[Value], list[Value]]:
-    """As `loop` without a counter, with logarithmic memory for the derivatives: loops of about `CHUNK` steps in loops of
-    about `CHUNK` steps, and so on, of which all but the innermost save only their carries and run each step again."""
+    """As `loop` without a counter, with logarithmic memory for the derivatives: loops of about `CHUNK` steps in loops
+    of about `CHUNK` steps, and so on, of which all but the innermost save only their carries and run each step again.
+    """
     if length <= CHUNK:
         return loop(builder, body, init, scanned, invariants, length, reverse=reverse, recompute=recompute)
     size = chunk_size(length)
@@ -213,16 +214,16 @@ def loop_in_chunks(builder: Builder, body: Tape, init: Sequence[Value], scanned:
 
 
 def chunk_size(length: int) -> int:
-    """Steps in a chunk: the divisor of the length closest to `CHUNK`, so that no rest needs code of its own, if there is
-    one within half as many and half as many again."""
+    """Steps in a chunk: the divisor of the length closest to `CHUNK`, so that no rest needs code of its own, if one is
+    between half as many and half as many again."""
     sizes = sorted(range(CHUNK // 2, 3 * CHUNK // 2 + 1), key=lambda n: abs(n - CHUNK))
     return next((n for n in sizes if length % n == 0), CHUNK)
 
 
 def _chunk(body: Tape, init: Sequence[Value], scanned: Sequence[Scanned], invariants: Sequence[Value],
            sizes: tuple[int, int], reverse: bool, recompute: bool) -> tuple[Tape, list[Scanned]]:
-    """A body that does a chunk of steps of `body`, and the arrays of chunks that it walks; `sizes`: how many chunks, and
-    of how many steps."""
+    """A body that does a chunk of steps of `body`, and the arrays of chunks that it walks; `sizes`: how many chunks,
+    and of how many steps."""
     chunks = [(reshape(walked(a, sizes[0] * sizes[1], o, s), (*sizes, *a.shape[1:])), 0, 1) for a, o, s in scanned]
     inner = Builder()
     avals = [*(v.aval for v in init), *(Aval(a.shape[1:], a.dtype) for a, _, _ in chunks)]

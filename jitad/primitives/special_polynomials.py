@@ -22,7 +22,8 @@ def _row(name: str, slope: Callable[..., Value], argument: Any, *parameters: Any
         degree = cast(n, y.dtype)
         return (refusing(y, name, "its degree"), *fixed, select(positive, slope(degree, one_less, *rest), 0.0))
 
-    return pointer(name, partials, domain=(DEGREE, *parameters, argument), cost=100, fixed=tuple(range(1, len(parameters) + 1)))
+    fixed = tuple(range(1, len(parameters) + 1))
+    return pointer(name, partials, domain=(DEGREE, *parameters, argument), cost=100, fixed=fixed)
 
 
 def _jacobi(n: Value, less: Value, a: Value, b: Value, x: Value) -> Value:

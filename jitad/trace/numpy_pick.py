@@ -201,11 +201,12 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
     dims = (dims,) if isinstance(dims, int) else tuple(dims)
     parts = [as_value(builder, i) for i in multi_index]
     modes = (mode,) * len(dims) if isinstance(mode, str) else tuple(mode)
-    np.ravel_multi_index(tuple(np.zeros(0, p.dtype) for p in parts), dims, mode=modes, order=order)  # its own errors
+    nothing: Any = tuple(np.zeros(0, p.dtype) for p in parts)
+    np.ravel_multi_index(nothing, dims, mode=modes, order=order)  # type: ignore[call-overload]  # NumPy's own errors
     steps = np.cumprod([1, *(dims[:0:-1] if order == "C" else dims[:-1])])
     total: Any = 0
     for part, n, step, how in zip(parts, dims, steps[::-1] if order == "C" else steps, modes, strict=True):
-        place = cast(part, np.int64)
+        place: Any = cast(part, np.int64)
         if how == "raise" and bound_of(part) > n and ((place < 0) | (place >= n)).any():      # a recorded branch
             raise ValueError("invalid entry in coordinates array")
         if how != "raise":

@@ -13,7 +13,7 @@ from jitad.primitives.core import cast
 from jitad.primitives.view import Map, view
 from jitad.tape import Aval, Builder, Value
 from jitad.trace import ufuncs
-from jitad.trace.dispatch import call, not_concrete, noted_line
+from jitad.trace.dispatch import call, noted_line
 from jitad.trace.operators import (
     binary,
     compare,
