@@ -45,7 +45,7 @@ def tame(node: Node, nodes: Sequence[Node]) -> bool:
 def sensitive(builder: Builder, active: set[int], first: int, last: int) -> set[int]:
     """The nodes among `active` whose cotangents meet a derivative that may be infinite, their own or further up; not
     by way of loops, which take cotangents without masks."""
-    nodes, found = builder.nodes, set()
+    nodes, found = builder.nodes, set[int]()
     for number in range(first, last + 1):
         node = nodes[number]
         if number in active and node.prim.kind not in ("scan", "pick") and not (

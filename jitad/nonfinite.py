@@ -87,15 +87,12 @@ class Frame:
             where = node.where if node.where is not None and node.where.filename else where
             if node.prim.kind == "input":
                 return number, element
-            if node.prim is pick:
-                found = self._into_loop(node, element)
-                if isinstance(found, Culprit):
-                    return found
-            else:
-                found = self._cause(node, element)      # type: ignore[assignment]
+            found = self._into_loop(node, element) if node.prim is pick else self._cause(node, element)
             if found is None:
                 return Culprit(node, number, tuple(self.value(i) for i in node.inputs), self.value(number), element,
                                where, backward=number >= self.forward)
+            if isinstance(found, Culprit):
+                return found
             number, element = found
 
     def _cause(self, node: Node, element: int) -> tuple[int, int] | None:
@@ -220,12 +217,12 @@ def _found(target: Target, request: Request, arguments: Arguments, name: str) ->
             inputs, [*arguments.inputs, *recording.captured], strict=True)}, forward)
         for output, label in zip(outputs, labels, strict=True):
             value = frame.value(output.number)
-            places = np.flatnonzero(~np.isfinite(value)) if value.dtype.kind == "f" else ()
-            if len(places):
+            bad = np.flatnonzero(~np.isfinite(value)).tolist() if value.dtype.kind == "f" else []
+            if bad:
                 code = inspect.unwrap(target.function).__code__
                 defined = Where(code.co_filename, code.co_firstlineno, code.co_name)
-                what = f"{_words(label)} of `{name}` ({defined}) is {_at(value, int(places[0]), len(places))}"
-                found = frame.origin(output.number, int(places[0]))
+                what = f"{_words(label)} of `{name}` ({defined}) is {_at(value, bad[0], len(bad))}"
+                found = frame.origin(output.number, bad[0])
                 if isinstance(found, Culprit):
                     return f"{what}. {_blame(found, frame)}"
                 names = dict(zip(builder.inputs, builder.names, strict=True))

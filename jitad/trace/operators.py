@@ -105,7 +105,7 @@ def power(swap: bool = False) -> Callable[[Any, Any], Any]:
         if short is None or (short is np.sqrt and not (self.ndim or self.boxed)):    # of numbers it is a power
             return general(self, other)
         if _is_float64_number(self):
-            return self.builder.on_numbers(ufuncs.row_of(short), (self._fixed,))
+            return self.builder.on_numbers(ufuncs.row_of(short), (self._fixed,))  # type: ignore[arg-type]
         result = ufuncs.apply_ufunc(short, self)
         return self._as_weak(result) if self.weak else result
     return operator

@@ -123,7 +123,7 @@ class Tracer(Value):
     def _text(self, write: Callable[[Any], str]) -> str:
         from jitad.trace.asking import text_of
 
-        recorded = hasattr(self.builder, "concrete") and self.builder.active
+        recorded = hasattr(self.builder, "concrete") and self.recorder.active
         return text_of(self, write) if recorded else f"<traced {self.aval}>"
 
     # --- NumPy's protocols ---------------------------------------------------------------
@@ -179,7 +179,7 @@ class Tracer(Value):
         return self._text(lambda x: format(x, spec))
 
     @property
-    def __class__(self) -> type:                                    # type: ignore[override]
+    def __class__(self) -> type:                                    # type: ignore[override,misc]
         """In ``case float():`` of a `match`, which asks nobody else, what this stands for."""
         from jitad.trace.asking import stood_for
 
