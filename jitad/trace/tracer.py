@@ -178,8 +178,8 @@ class Tracer(Value):
     def __format__(self, spec: str) -> str:
         return self._text(lambda x: format(x, spec))
 
-    @property
-    def __class__(self) -> type:                                    # type: ignore[override,misc]
+    @property                                                       # type: ignore[misc]
+    def __class__(self) -> type:                                    # type: ignore[override]
         """In ``case float():`` of a `match`, which asks nobody else, what this stands for."""
         from jitad.trace.asking import stood_for
 
