@@ -75,7 +75,7 @@ def unavoidable(x: Array, y: Array, theta: Array) -> dict[str, Callable[[], obje
     }
 
 
-def measure(n: int, rounds: int = 40) -> dict[str, float]:
+def measure(n: int, rounds: int = 100) -> dict[str, float]:
     """Best time of each call and of each density, taken in turns."""
     rng = np.random.default_rng(20240229)
     x = np.sort(rng.uniform(-5, 5, size=n))

@@ -249,10 +249,10 @@ def derivation(recording: Recording, request: Request, arguments: Arguments, nam
                       tuple(taken), seeds, tree)
 
 
-def rerolled(recording: Recording) -> Recording:
-    """The recording with its loops as scans."""
+def rerolled(recording: Recording, most: int | None = None) -> Recording:
+    """The recording with its loops as scans; `most` as for `reroll`."""
     parts = (recording.argument_inputs, recording.captured_inputs, recording.outputs)
-    values = reroll(recording.builder, [v for part in parts for v in part])
+    values = reroll(recording.builder, [v for part in parts for v in part], most=most)
     if not values or values[0].builder is recording.builder:
         return recording
     rest = iter(values)

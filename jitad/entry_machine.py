@@ -84,7 +84,7 @@ def on_machine(derivation: Derivation, forced: bool) -> tuple[TapeMachine, Resul
             f'`{derivation.name}` has no form for tier="machine": {error}; leave out tier=') from None
 
 
-def choose(raw: Recording, request: Request, rerolled: Callable[[Recording], Recording],
+def choose(raw: Recording, request: Request, rerolled: Callable[..., Recording],
            derived: Callable[[Recording], Derivation]) -> tuple[TapeMachine, Result] | Recording:
     """The machine for a recording, with the form of its results; or the recording with its loops re-rolled, which is to
     be compiled."""
@@ -93,12 +93,15 @@ def choose(raw: Recording, request: Request, rerolled: Callable[[Recording], Rec
         found = on_machine(derived(raw), forced)
         if found is not None:
             return found
-    recording = rerolled(raw)
-    if not request.tier and too_long(recording, STRAIGHT):
-        found = on_machine(derived(raw), forced)
-        if found is not None:
-            return found
-    return recording
+    if request.tier:
+        return rerolled(raw)
+    recording = rerolled(raw, STRAIGHT)
+    if not too_long(recording, STRAIGHT):
+        return recording
+    found = on_machine(derived(raw), forced)
+    if found is not None:
+        return found
+    return recording if recording is not raw else rerolled(raw)
 
 
 __all__ = ["choose", "suited"]

@@ -20,20 +20,22 @@ from jitad.tape import Builder, Value
 LEAST = 200           # nodes that a loop must save
 
 
-def reroll(builder: Builder, values: Sequence[Value], least: int = LEAST) -> list[Value]:
-    """`values` on a builder in which the loops are scans: the same one if there are none.
+def reroll(builder: Builder, values: Sequence[Value], least: int = LEAST, most: int | None = None) -> list[Value]:
+    """`values` on a builder in which the loops are scans: the same one if there are none, or if more than `most`
+    operations are left over when the search for loops is given up.
 
     The new builder has the inputs of the old one, in their order, and what `values` and the guards need.
     """
     values = list(values)
     while True:
-        found = _once(builder, values, least)
+        found = _once(builder, values, least, most)
         if found is None:
             return values
         builder, values = found
 
 
-def _once(builder: Builder, values: Sequence[Value], least: int) -> tuple[Builder, list[Value]] | None:
+def _once(builder: Builder, values: Sequence[Value], least: int,
+          most: int | None) -> tuple[Builder, list[Value]] | None:
     if len(builder.nodes) < least:
         return None
     spine = Spine(builder.nodes, [*(v.number for v in values), *builder.guards])
@@ -41,7 +43,10 @@ def _once(builder: Builder, values: Sequence[Value], least: int) -> tuple[Builde
     emitter = Emitter(builder, spine)
     begin = repetitions.starts(0)
     while begin < len(spine.members):
-        begin = repetitions.starts(_roll(emitter, repetitions, begin, least))
+        begin = _roll(emitter, repetitions, begin, least)
+        if repetitions.left <= 0 and most is not None and len(spine.members) - begin > most:
+            return None
+        begin = repetitions.starts(begin)
     if not emitter.loops:
         return None
     emitter.upto(len(spine.members))
@@ -56,10 +61,14 @@ def _roll(emitter: Emitter, repetitions: Repetitions, begin: int, least: int) ->
             for inner, end in repetitions.at(within, period // 2):
                 if _replaced(emitter, within, inner, end, least):
                     repetitions.known.pop(inner, None)
+                    repetitions.found()
                     return emitter.done
+                repetitions.failed(inner)
         if _replaced(emitter, begin, period, stop, least):
             repetitions.known.pop(period, None)
+            repetitions.found()
             return emitter.done
+        repetitions.failed(period)
     return begin + 1
 
 

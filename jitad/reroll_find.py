@@ -12,6 +12,8 @@ GRAM = 32             # tokens that are compared at once to find candidates, at 
 CANDIDATES = 64       # distances that are tried at one position
 LAGS = 64             # iterations back to which a value may be carried
 FORBIDDEN = 1 << 40   # what it costs to carry a bundle
+PATIENCE = 4          # steps of the search for each token, and
+LEAST_PATIENCE = 50_000   # besides, without finding a loop
 
 
 class Repetitions:
@@ -22,9 +24,21 @@ class Repetitions:
         self.tokens, self.least = spine.tokens, least
         self.next = _next_gram(self.tokens, min(GRAM, max(least // 4, 2)))
         self.known: dict[int, int] = {}                 # to where a period has been followed
+        self.found()
+
+    def found(self) -> None:
+        """A loop was found, so it is worth going on."""
+        self.left = LEAST_PATIENCE + PATIENCE * len(self.tokens)
+
+    def failed(self, period: int) -> None:
+        """A repetition was looked at, an iteration of it closely, and is no loop."""
+        self.left -= period
 
     def starts(self, begin: int) -> int:
-        """The first position from `begin` whose gram comes again."""
+        """The first position from `begin` whose gram comes again; the end when all patience is gone: the same operations
+        in the same order, on operands without any, may go on for a million nodes."""
+        if self.left <= 0:
+            return len(self.tokens)
         while begin < len(self.next) and self.next[begin] < 0:
             begin += 1
         return begin
@@ -32,11 +46,12 @@ class Repetitions:
     def at(self, begin: int, most: int = 1 << 60) -> Iterator[tuple[int, int]]:
         """Periods up to `most` with which a repetition begins at `begin`, smallest first, with its end."""
         other, tries = begin, 0
-        while tries < CANDIDATES:
+        while tries < CANDIDATES and self.left > 0:
             other = self.next[other] if other < len(self.next) else -1
             if other < 0 or other - begin > most:
                 return
             tries += 1
+            self.left -= 1
             period = other - begin
             if self.known.get(period, -1) > begin or len(self.tokens) - begin < period + self.least:
                 continue

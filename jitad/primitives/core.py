@@ -207,6 +207,8 @@ def cast(x: Value, dtype: Any) -> Value:
     dtype = np.dtype(dtype)
     if x.dtype == dtype:
         return x
+    if dtype.kind == "c" and hasattr(x.builder, "as_complex"):
+        return x.builder.as_complex(x, dtype)
     if dtype.name not in SUPPORTED:
         raise UnsupportedOperationError(f"dtype {dtype} is not supported; use float64, float32, an integer or bool")
     return _cast(x, dtype=dtype.name)

@@ -26,8 +26,11 @@ def _solve_triangular(a: Any, b: Any, lower: bool, trans: bool, unit: bool) -> A
 
     if b.size == 0:
         return np.zeros(b.shape, b.dtype)
-    return over_batch(lambda m, r: solve_triangular(
-        m, r, trans=int(trans), lower=lower, unit_diagonal=unit, check_finite=False), a, b)
+    try:
+        return over_batch(lambda m, r: solve_triangular(
+            m, r, trans=int(trans), lower=lower, unit_diagonal=unit, check_finite=False), a, b)
+    except np.linalg.LinAlgError as error:                    # NumPy's words too: its `solve` comes here as well
+        raise np.linalg.LinAlgError(f"Singular matrix ({error})") from None
 
 
 def _triangular_vjp(ct: Value, y: Value, a: Value, b: Value, lower: bool, trans: bool,

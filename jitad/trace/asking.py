@@ -13,10 +13,12 @@ import numpy as np
 from jitad.errors import ConcretizationError
 from jitad.primitives.core import TABLE, select
 from jitad.trace.distributions import Distribution, Frozen
+from jitad.trace.complexes import Complex
 from jitad.trace.tracer import Tracer
 from jitad.trace.where import user_line
 
 STAND_INS = (Distribution, Frozen)
+TRACED = (Tracer, Complex)
 
 __all__ = ["VIEWS", "stood_for", "text_of"]
 
@@ -25,7 +27,7 @@ def stood_for(x: Tracer) -> type:
     """The class of the array or number that a traced value stands for."""
     if x.ndim or x.boxed:
         return np.ndarray
-    return {"f": float, "i": int, "b": bool}.get(x.dtype.kind, np.ndarray) if x.weak else x.dtype.type
+    return {"f": float, "i": int, "b": bool, "c": complex}.get(x.dtype.kind, np.ndarray) if x.weak else x.dtype.type
 
 
 def view_isinstance(instance: Any, classes: Any, /) -> bool:
@@ -36,12 +38,12 @@ def view_isinstance(instance: Any, classes: Any, /) -> bool:
         classes = tuple(type if c is view_type else c for c in classes)
     if instance is view_type:
         instance = type
-    return issubclass(stood_for(instance), classes) if type(instance) is Tracer else isinstance(instance, classes)
+    return issubclass(stood_for(instance), classes) if type(instance) in TRACED else isinstance(instance, classes)
 
 
 def view_type(*args: Any, **kwargs: Any) -> Any:
     """``type`` in recorded code."""
-    if len(args) == 1 and type(args[0]) is Tracer:
+    if len(args) == 1 and type(args[0]) in TRACED:
         return stood_for(args[0])
     if len(args) == 1 and type(args[0]) in STAND_INS:
         return args[0].__class__

@@ -94,6 +94,9 @@ def _set_computed(x: Tracer, entries: list[Any], value: Any) -> None:
 
 def assign_result(x: Tracer, ufunc: np.ufunc, result: Any, operands: tuple[Any, ...]) -> None:
     """Store what an operation gave in the array that it was to change."""
+    if hasattr(type(x), "jitad_parts"):
+        x.assign(ufunc, result, operands)                           # type: ignore[attr-defined]
+        return
     check_writable(x)
     if result.shape != x.shape or not np.can_cast(result.dtype, x.dtype, "same_kind"):
         dummies = [np.ones(np.shape(o), o.dtype if hasattr(o, "dtype") else np.asarray(o).dtype) for o in operands]

@@ -15,7 +15,7 @@ import numpy as np
 from jitad.errors import ConcretizationError, MutationError, UnsupportedOperationError
 from jitad.primitives.core import lift
 from jitad.tape import Builder, Value
-from jitad.trace.leaves import odd_arrays
+from jitad.trace.leaves import is_complex, odd_arrays
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 _SIGNATURES: dict[Any, inspect.Signature] = {}
@@ -58,6 +58,23 @@ def builder_in(*things: Any) -> Builder | None:
     return None
 
 
+def complex_in(*things: Any) -> bool:
+    """Whether there is a complex value or number in `things`, also inside lists, tuples and dicts."""
+    for thing in things:
+        if isinstance(thing, Value):
+            if hasattr(type(thing), "jitad_parts"):
+                return True
+        elif isinstance(thing, (list, tuple)):
+            if complex_in(*thing):
+                return True
+        elif isinstance(thing, dict):
+            if complex_in(*thing.values()):
+                return True
+        elif is_complex(thing):
+            return True
+    return False
+
+
 def plain(thing: Any) -> Any:
     """Arrays that were made in recorded code (`arrays.LocalArray`), also in lists, tuples and dicts, as the traced
     value or concrete array that they are at the moment."""
@@ -80,6 +97,8 @@ def detached(result: Any, args: Any) -> Any:
         return type(result)(detached(r, args) for r in result)
     if not isinstance(result, Value) or not (result.ndim or getattr(result, "boxed", False)):
         return result
+    if hasattr(type(result), "jitad_parts"):
+        return result.detached()                                    # type: ignore[attr-defined]
     if not hasattr(result, "storage"):
         return result
     shares = result.storage is not None or any(a is result for a in args) or result.node.prim.name in ("input", "alias")
@@ -92,6 +111,11 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
 
     args, kwargs = plain(args), plain(kwargs)
     builder = builder_in(args, kwargs)
+    if complex_in(args, kwargs):
+        from jitad.trace import complexes
+
+        with noted_line(builder):
+            return complexes.function(function, args, kwargs)
     if function not in FUNCTIONS:
         raise refused(builder, name_of(function))
     try:
@@ -176,6 +200,10 @@ def as_value(builder: Builder | None, operand: Any) -> Any:
         if len({p.shape for p in parts}) > 1:
             np.array([stand_in(p.shape) for p in parts])            # raises NumPy's own message
         return call(np.stack, parts)
+    if is_complex(operand):
+        from jitad.trace.complexes import constant
+
+        return constant(builder, operand)
     return lift(builder, checked(builder, operand))
 
 

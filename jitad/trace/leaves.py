@@ -10,7 +10,7 @@ import numpy as np
 from jitad.primitives.core import SUPPORTED
 from jitad.tape import Aval
 
-__all__ = ["aval_of", "is_dynamic", "odd_arrays", "refusal"]
+__all__ = ["aval_of", "is_complex", "is_dynamic", "odd_arrays", "refusal"]
 
 
 def is_dynamic(leaf: Any) -> bool:
@@ -18,6 +18,11 @@ def is_dynamic(leaf: Any) -> bool:
     kind = type(leaf)
     return kind is np.ndarray or kind in (float, int, bool) or (
         isinstance(leaf, (np.ndarray, np.generic, float, int, complex)) and not isinstance(leaf, enum.Enum))
+
+
+def is_complex(x: Any) -> bool:
+    """Whether `x` is a complex number or array."""
+    return isinstance(x, (complex, np.complexfloating)) or (isinstance(x, np.ndarray) and x.dtype.kind == "c")
 
 
 def aval_of(value: Any) -> Aval:

@@ -154,6 +154,12 @@ class Recorder(Builder):
         finally:
             self._wrap = wrap
 
+    def as_complex(self, x: Value, dtype: Any) -> Value:
+        """`x` in a complex dtype."""
+        from jitad.trace.complexes import as_complex
+
+        return as_complex(x, dtype)
+
     def close(self) -> Builder:
         """End the recording: its nodes go on in a plain builder, and its tracers are of no more use."""
         builder = Builder()

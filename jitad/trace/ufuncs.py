@@ -9,7 +9,18 @@ import numpy as np
 from jitad.primitives.core import TABLE, Primitive, builder_of, cast, lift, select
 from jitad.primitives.special_rows import SEVERAL
 from jitad.tape import Value
-from jitad.trace.dispatch import ADVICE, builder_in, call, checked, lift_all, name_of, not_mutable, plain, refused
+from jitad.trace.dispatch import (
+    ADVICE,
+    builder_in,
+    call,
+    checked,
+    complex_in,
+    lift_all,
+    name_of,
+    not_mutable,
+    plain,
+    refused,
+)
 
 _ROWS: dict[np.ufunc, Primitive] = {}
 COMPOSED: dict[np.ufunc, Callable[..., Any]] = {}
@@ -31,9 +42,13 @@ def row_of(ufunc: np.ufunc) -> Primitive | None:
 
 def apply_ufunc(ufunc: np.ufunc, *operands: Any) -> Any:
     """``ufunc(*operands)``, at least one operand being traced."""
+    operands = plain(operands)
+    if complex_in(*operands):
+        from jitad.trace import complexes
+
+        return complexes.ufunc(ufunc, *operands)
     if ufunc in COMPOSED:
         return COMPOSED[ufunc](*operands)
-    operands = plain(operands)
     row, builder = row_of(ufunc), builder_in(operands)
     if row is None:
         raise refused(builder, name_of(ufunc))
@@ -74,7 +89,7 @@ def _operand(builder: Any, operand: Any) -> Any:
 
 def is_weak(x: Any) -> bool:
     """Whether `x` is a Python number, or stands for one."""
-    return x.aval.weak if isinstance(x, Value) else type(x) in (int, float, bool)
+    return x.aval.weak if isinstance(x, Value) else type(x) in (int, float, bool, complex)
 
 
 def strong(x: Any) -> Any:
@@ -242,7 +257,7 @@ for _name, _signature in (("vecdot", "n,n->"), ("matvec", "mn,n->m"), ("vecmat",
 
 def as_float(x: Any) -> Any:
     """`x` in the floating dtype in which NumPy's float functions compute."""
-    if x.dtype.kind == "f":
+    if x.dtype.kind in "fc":
         return x
     return cast(x, np.float64)
 
