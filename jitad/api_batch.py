@@ -8,7 +8,9 @@ from typing import Any
 from jitad.api import transform
 from jitad.axes import Axes
 from jitad.compiled import CompiledTape
+from jitad.errors import ArgumentTypeError
 from jitad.request import Request, Settings
+from jitad.trace.where import user_line
 from jitad.transformed import Transformed
 from jitad.transformed_batch import Batched
 
@@ -75,6 +77,9 @@ def batch(f: Callable[..., Any] | None = None, in_axes: Any = 0, out_axes: Any =
         inner = function._transformed if isinstance(function, CompiledTape) else function
         if not isinstance(inner, Transformed):
             return Batched(function, replace(request, batch=(axes,)), settings)
+        if inner._request.sparse:
+            raise ArgumentTypeError(f"`{inner.__name__}` gives a sparse matrix, which has no further dimension for a "
+                                    f"batch (at {user_line()}); leave out sparse=True, or call it for each example")
         known = inner._settings
         joined = Settings(settings.on_mismatch or known.on_mismatch, (*known.static, *settings.static))
         return Batched(inner._given, replace(inner._request, batch=(axes, *inner._request.batch)), joined)

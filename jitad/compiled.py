@@ -153,17 +153,18 @@ class CompiledTape:
         ``.address`` of ``int64 f(uint64 dim, double* x, double* grad, double* logp, void* data)`` and
         ``.data``, the pointer to pass as `data`. Status 0: fine; 1: value or gradient not finite, a
         failed factorization, or the function raised `ValueError` or `ArithmeticError` at this point; -1: `dim`
-        is not the vector's length; -2: it raised another error, which is printed. Captured values are bound
-        as they are now. The object keeps alive what the function needs. It may run in several threads at once
-        and takes no lock and no GIL, but for points that take another way through the user's branches:
-        those go through Python, as all points do for what runs on the tape machine (there the sweeps run without
-        the GIL). Bound arrays in C order are used in place, others are copied.
+        is not the vector's length; -2: it raised another error, which is printed. Bound arrays and captured values are
+        copied as they are now, and what depends on them alone is computed once: later changes are not seen. The
+        object keeps alive what the function needs. It may run in several threads at once and takes no lock and no
+        GIL, but for points that take another way through the user's branches: those go through Python, as all points
+        do for what runs on the tape machine (there the sweeps run without the GIL).
 
         Of a `batch`, `x` and `grad` are the whole arrays, `dim` their size, and `logp` has a value for each example;
         status 1 says that something of it is not finite.
 
         Raises `SignatureError` unless the differentiated argument is one float64 vector, and the value a float64.
         """
+        from jitad.bound import bind
         from jitad.compile.callback import Callback, PythonCallback
 
         if self._transformed._request.seed_name:
@@ -177,28 +178,21 @@ class CompiledTape:
         if not isinstance(leaf, np.ndarray) or (leaf.ndim != 1 and not several) or leaf.dtype != np.float64:
             raise SignatureError(f"a C function needs one float64 vector to differentiate; `{transformed.__name__}` is "
                                  f"differentiated by argument {place}; use ravel and reshape, or argnums=")
+        place %= len(arguments.args)
+        bound = bind(transformed, (*arguments.args[:place], *arguments.args[place + 1:]), arguments.kwargs)
+        arguments = bound.arguments(leaf)
         with gate:
             entry = transformed._entry(arguments)
-            if entry.machine is None:
-                entry.complete(transformed._target, arguments)
-        captured = entry.captured(transformed._target)
-        if captured is None:
-            raise SignatureError(f"what `{transformed.__name__}` captures has changed; compile again")
-        dtype = (entry.machine.outputs[0][1] if entry.machine else entry.tape.nodes[entry.tape.outputs[0]].aval).dtype
-        if dtype != np.float64:
-            raise SignatureError(f"a C function needs a float64 value; `{transformed.__name__}` returns {dtype}")
-        if several and entry.tape.nodes[entry.tape.outputs[1]].aval.shape != leaf.shape:
-            raise SignatureError(f"a C function needs gradients as large as the array that varies: `out_axes` of "
-                                 f"`{transformed.__name__}` must be as its in_axes")
-        index = sum(arguments.dynamic[:arguments.span(place)[0]])
-
-        def otherwise(x: np.ndarray) -> Any:
-            args = [x if i == place % len(arguments.args) else a for i, a in enumerate(arguments.args)]
-            return transformed(*args, **arguments.kwargs)
-        if entry.machine is not None:
-            return PythonCallback(leaf.size, otherwise)
-        with gate:
-            return Callback(entry.tape, [*arguments.inputs, *captured], index, otherwise)
+            tape = bound.tape_of(arguments)
+            dtype = (entry.machine.outputs[0][1] if entry.machine else entry.output(0)).dtype
+            if dtype != np.float64:
+                raise SignatureError(f"a C function needs a float64 value; `{transformed.__name__}` returns {dtype}")
+            if tape is None:
+                return PythonCallback(leaf.size, bound)
+            if several and entry.output(1).shape != leaf.shape:
+                raise SignatureError(f"a C function needs gradients as large as the array that varies: `out_axes` of "
+                                     f"`{transformed.__name__}` must be as its in_axes")
+            return Callback(tape.split.main, [leaf, *tape.data], bound)
 
     def graph(self) -> TapeGraph:
         """The tape as a graph: ``.dot`` for Graphviz, ``.svg``; a notebook draws it."""

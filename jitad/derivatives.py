@@ -9,6 +9,7 @@ from jitad.errors import ArgumentTypeError
 from jitad.operators import LazyHessian, LazyJacobian
 from jitad.trace.where import user_line
 from jitad.transformed import Transformed
+from jitad.transformed_sparse import Sparse
 
 __all__ = ["derivative", "hessian", "hvp", "jacobian", "second_derivative", "value_and_derivative",
            "value_and_jacobian", "value_derivative_and_second_derivative", "value_gradient_and_hessian"]
@@ -17,7 +18,7 @@ Function = Callable[..., Any] | None
 
 
 def jacobian(f: Function = None, argnums: int | Sequence[int] = 0, *, mode: str = "auto", lazy: bool = False,
-             on_mismatch: str | None = None, static: Sequence[str] = ()) -> Any:
+             sparse: bool = False, on_mismatch: str | None = None, static: Sequence[str] = ()) -> Any:
     """The compiled Jacobian of a function that returns arrays; a decorator with or without arguments.
 
     Parameters
@@ -33,6 +34,14 @@ def jacobian(f: Function = None, argnums: int | Sequence[int] = 0, *, mode: str 
     lazy
         Compute nothing yet: ``g(*args)`` is a `scipy.sparse.linalg.LinearOperator` of shape (numbers returned, numbers
         differentiated) over flattened results and arguments, whose products are one call of a kernel each.
+    sparse
+        ``g(*args)`` is a `scipy.sparse.csr_array` of shape (numbers returned, numbers differentiated) over flattened
+        results and arguments, in the dtype of the arguments. Where it may have elements that are not zero is read off
+        the tape, and columns (or rows, in reverse) that share no row are computed together: the Jacobian of a chain
+        costs three directions however long it is. Elements that happen to be zero are stored; ``g.pattern(*args)`` says
+        which are. What is picked by integer arrays that do not depend on the differentiated arguments (``mu[group]``)
+        is known to be where they point: other values of them warn and compile again. Where they do depend on them
+        (sorting), and in linear algebra, everything may depend on everything.
     on_mismatch, static
         As for `jit_grad`.
 
@@ -49,9 +58,11 @@ def jacobian(f: Function = None, argnums: int | Sequence[int] = 0, *, mode: str 
     OutputError
         On the first call, if `f` returns integers or booleans.
     ArgumentTypeError
-        For a mode there is not; on a call, for an argument that cannot be differentiated.
+        For a mode there is not, or `lazy` and `sparse` together; on a call, for an argument that cannot be
+        differentiated.
     UnsupportedOperationError
-        On the first call, if an operation has no derivative, or none in this mode.
+        On the first call, if an operation has no derivative, or none in this mode; for a `lazy` or `sparse` one that is
+        called in a function that is recorded.
 
     Examples
     --------
@@ -61,14 +72,18 @@ def jacobian(f: Function = None, argnums: int | Sequence[int] = 0, *, mode: str 
            [0., 4.]])
     >>> jacobian(lambda x: x[:-1] * x[1:], lazy=True)(np.array([1.0, 2.0, 3.0])) @ np.ones(3)
     array([3., 5.])
+    >>> J = jacobian(lambda x: x[1:] - x[:-1] ** 2, sparse=True)(np.array([1.0, 2.0, 3.0]))
+    >>> J.toarray()
+    array([[-2.,  1.,  0.],
+           [ 0., -4.,  1.]])
     """
     _check_mode(mode)
-    return transform(f, "jacobian", argnums, on_mismatch, static, mode,
-                     make=LazyJacobian if lazy else Transformed)
+    return transform(f, "sparse_jacobian" if sparse else "jacobian", argnums, on_mismatch, static, mode,
+                     make=_made(lazy, LazyJacobian, sparse))
 
 
 def value_and_jacobian(f: Function = None, argnums: int | Sequence[int] = 0, *, mode: str = "auto",
-                       on_mismatch: str | None = None, static: Sequence[str] = ()) -> Any:
+                       sparse: bool = False, on_mismatch: str | None = None, static: Sequence[str] = ()) -> Any:
     """The value and the Jacobian from one kernel: ``(value, jacobian)``. As `jacobian` otherwise.
 
     >>> import numpy as np
@@ -77,7 +92,8 @@ def value_and_jacobian(f: Function = None, argnums: int | Sequence[int] = 0, *, 
            [0., 6.]]))
     """
     _check_mode(mode)
-    return transform(f, "value_and_jacobian", argnums, on_mismatch, static, mode)
+    return transform(f, "value_and_sparse_jacobian" if sparse else "value_and_jacobian", argnums, on_mismatch, static,
+                     mode, make=_made(False, LazyJacobian, sparse))
 
 
 def _check_mode(mode: str) -> None:
@@ -85,7 +101,15 @@ def _check_mode(mode: str) -> None:
         raise ArgumentTypeError(f'mode must be "auto", "forward" or "reverse", not {mode!r} (at {user_line()})')
 
 
-def hessian(f: Function = None, argnums: int | Sequence[int] = 0, *, lazy: bool = False,
+def _made(lazy: bool, operator: Any, sparse: bool) -> Any:
+    """What stands for the function; raises `ArgumentTypeError` for options that exclude each other."""
+    if lazy and sparse:
+        raise ArgumentTypeError(f"lazy=True and sparse=True exclude each other (at {user_line()}): an operator that "
+                                "computes products, or a matrix of the elements that are not zero")
+    return operator if lazy else Sparse if sparse else Transformed
+
+
+def hessian(f: Function = None, argnums: int | Sequence[int] = 0, *, lazy: bool = False, sparse: bool = False,
             on_mismatch: str | None = None, static: Sequence[str] = ()) -> Any:
     """The compiled Hessian of a scalar function; a decorator with or without arguments.
 
@@ -101,6 +125,11 @@ def hessian(f: Function = None, argnums: int | Sequence[int] = 0, *, lazy: bool 
     lazy
         Compute nothing yet: ``g(*args)`` is a `scipy.sparse.linalg.LinearOperator` over the flattened arguments, whose
         products are Hessian-vector products, one call of a kernel each.
+    sparse
+        ``g(*args)`` is a symmetric `scipy.sparse.csr_array` over the flattened arguments. Columns are computed together
+        as far as every element can still be read off, in its own row or in that of its mirror image: a model of
+        thousands of effects and a few parameters that all of them share costs a few Hessian-vector products.
+        Patterns, and what else there is to say, as for `jacobian`.
     on_mismatch, static
         As for `jit_grad`.
 
@@ -124,11 +153,16 @@ def hessian(f: Function = None, argnums: int | Sequence[int] = 0, *, lazy: bool 
     >>> hessian(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 2.0]))
     array([[4., 2.],
            [2., 0.]])
+    >>> hessian(lambda x: np.sum((x[1:] - x[:-1]) ** 2), sparse=True)(np.zeros(3)).toarray()
+    array([[ 2., -2.,  0.],
+           [-2.,  4., -2.],
+           [ 0., -2.,  2.]])
     """
-    return transform(f, "hessian", argnums, on_mismatch, static, make=LazyHessian if lazy else Transformed)
+    return transform(f, "sparse_hessian" if sparse else "hessian", argnums, on_mismatch, static,
+                     make=_made(lazy, LazyHessian, sparse))
 
 
-def value_gradient_and_hessian(f: Function = None, argnums: int | Sequence[int] = 0, *,
+def value_gradient_and_hessian(f: Function = None, argnums: int | Sequence[int] = 0, *, sparse: bool = False,
                                on_mismatch: str | None = None, static: Sequence[str] = ()) -> Any:
     """Value, gradient and Hessian from one kernel: ``(value, gradient, hessian)``. As `hessian` otherwise.
 
@@ -137,7 +171,8 @@ def value_gradient_and_hessian(f: Function = None, argnums: int | Sequence[int] 
     (9.0, array([ 3., 12.]), array([[ 6.,  0.],
            [ 0., 12.]]))
     """
-    return transform(f, "value_gradient_and_hessian", argnums, on_mismatch, static)
+    return transform(f, "value_gradient_and_sparse_hessian" if sparse else "value_gradient_and_hessian", argnums,
+                     on_mismatch, static, make=_made(False, LazyHessian, sparse))
 
 
 def hvp(f: Function = None, argnums: int | Sequence[int] = 0, *, on_mismatch: str | None = None,

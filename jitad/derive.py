@@ -5,11 +5,12 @@ on the tape of that recording.
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from jitad.derive_sparse import sparse_hessian, sparse_jacobian
 from jitad.differentiate import one, pullback, pushforward
 from jitad.differentiate_onehot import Tangents
 from jitad.errors import ArgumentTypeError, OutputError
@@ -18,7 +19,10 @@ from jitad.primitives.index import reshape, tril
 from jitad.primitives.view import spread, transpose
 from jitad.request import PARTS, Request
 from jitad.results import Form, Frame, Result, bare, block_form, frame_of, gradient_form, value_form
+from jitad.results_sparse import Matrix
 from jitad.tape import Builder, Value
+from jitad.trace.complexes import is_packed
+from jitad.trace.leaves import is_complex
 from jitad.trace.pytree import TreeDef, flatten, unflatten
 from jitad.trace.where import user_line
 
@@ -59,13 +63,21 @@ class Derivation:
     seeds: tuple[Value, ...] = ()
     seed_tree: TreeDef | None = None
     standing_in: tuple[Value, ...] | None = None           # for gradients that the tape does not compute
+    given: Mapping[int, Any] = field(default_factory=dict)  # what the inputs are now, for sparse matrices
 
     def parts(self) -> tuple[list[Value], list[str], Result]:
         """All that is asked for: values, labels, and how they are returned."""
+        self._check_real()
         found = [getattr(self, f"_{part}")() for part in PARTS[self.request.what]]
         frame = found[0].frame if len(found) == 1 else (None, tuple(p.frame for p in found))
         return ([v for p in found for v in p.values], [label for p in found for label in p.labels],
                 Result(tuple(form for p in found for form in p.forms), frame))
+
+    def _check_real(self) -> None:
+        """Raise `OutputError` for derivatives that complex numbers have no convention for here."""
+        if (self.request.what in _REAL or self.request.sparse) and (any(map(is_complex, self.leaves)) or any(map(is_packed, self.outputs))):
+            raise OutputError(f"a {_WORDS[self.request.what]} of `{self.name}` with complex arguments or results is "
+                              f"not supported (called at {user_line()}); pass and return real and imaginary parts")
 
     # --- what there is -----------------------------------------------------------------------------
     @cached_property
@@ -170,6 +182,16 @@ class Derivation:
         blocks = _second(self.builder, self.gradients, self.wrt) if self.wrt else []
         return self._blocks(blocks, self.wrt, self.names, "hessian", self.like_arguments(self.like_arguments()))
 
+    def _sparse_jacobian(self) -> Part:
+        return self._sparse(sparse_jacobian(self.builder, self.floats, self.wrt, self.request.mode, self.given),
+                            "jacobian")
+
+    def _sparse_hessian(self) -> Part:
+        return self._sparse(sparse_hessian(self.builder, self.gradients, self.wrt, self.given), "hessian")
+
+    def _sparse(self, found: tuple[Value, Matrix], label: str) -> Part:
+        return Part([found[0]], [label], [("array", "")], (found[1], (None,)))
+
     def _blocks(self, blocks: list[list[Value]], rows: list[Value], names: list[str], label: str,
                 frame: Frame) -> Part:
         values = [cast(b, w.dtype) for line in blocks for b, w in zip(line, self.wrt, strict=True)]
@@ -205,9 +227,14 @@ class Derivation:
 
 
 _WORDS = {"vjp": "pullback", "jvp": "tangent", "pushforward": "tangent", "jacobian": "Jacobian",
-          "value_and_jacobian": "Jacobian", "hessian": "Hessian", "value_gradient_and_hessian": "Hessian",
+          "value_and_jacobian": "Jacobian", "sparse_jacobian": "Jacobian", "value_and_sparse_jacobian": "Jacobian",
+          "sparse_hessian": "Hessian", "value_gradient_and_sparse_hessian": "Hessian", "hessian": "Hessian", "value_gradient_and_hessian": "Hessian",
           "hvp": "Hessian", "grad": "gradient", "value_and_grad": "gradient", "derivative": "derivative",
           "value_and_derivative": "derivative", "second_derivative": "derivative"}
+
+
+_REAL = ("jacobian", "value_and_jacobian", "hessian", "value_gradient_and_hessian", "derivative",
+         "value_and_derivative", "second_derivative")
 
 
 class _Star:
@@ -329,6 +356,9 @@ def scalar_output(outputs: Sequence[Value], structure: TreeDef, name: str, what:
         raise OutputError(f"`{name}` returned {len(outputs)} values in a container{at}; a {word} needs one real "
                           "scalar: return the sum of what you want to differentiate")
     (y,) = outputs
+    if is_packed(y):
+        raise OutputError(f"`{name}` returned a complex value{at}; a {word} needs one real scalar: return its .real, "
+                          ".imag or np.abs, or a sum of such")
     if y.shape != ():
         raise OutputError(f"`{name}` returned an array of shape {y.shape}{at}; a {word} needs one real scalar: "
                           "return its sum (np.sum) or one element")

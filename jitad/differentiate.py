@@ -145,7 +145,8 @@ def _active(builder: Builder, wrt: set[int], first: int, last: int) -> set[int]:
     active = set(wrt)
     for number in range(first, last + 1):
         node = builder.nodes[number]
-        if node.aval.dtype.char in CARRYING and not active.isdisjoint(node.inputs):
+        if node.aval.dtype.char in CARRYING and node.prim.name != "stop_gradient" and not active.isdisjoint(
+                node.inputs):
             active.add(number)
     return active
 

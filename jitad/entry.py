@@ -25,9 +25,9 @@ from jitad.optimise import optimise
 from jitad.request import Arguments, Request, check_places
 from jitad.reroll import reroll
 from jitad.results import Result, framed
-from jitad.tape import Builder, Guard, Tape, Value
+from jitad.tape import Aval, Builder, Guard, Tape, Value
 from jitad.trace.dispatch import plain
-from jitad.trace.leaves import aval_of
+from jitad.trace.leaves import aval_of, packed_all
 from jitad.trace.pytree import TreeDef, flatten, leaves_of, unflatten
 from jitad.trace.recorder import Recorder, Recording, as_output, record, uncollected
 from jitad.trace.where import user_line
@@ -50,6 +50,7 @@ class Entry:
     `recorded` is the tape; an entry from the disk (`loaded`) starts without one. `guarded` says whether the tape
     has guards, `passing` whether the entry serves one call and has no place in the cache; `crowded` is set once
     the user knows that there are too many like it. On the `machine` there is no tape either, until it is asked for.
+    `bound` has the kernels for bound data, see `jitad.bound`.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Entry:
     crowded: bool = False
     machine: TapeMachine | None = None
     kernels: dict[tuple[Any, ...], Any] = field(default_factory=dict)
+    bound: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -78,6 +80,10 @@ class Entry:
         if self.recorded is None:
             raise TapeNeeded
         return self.recorded
+
+    def output(self, number: int) -> Aval:
+        """Shape and dtype of an output of the tape."""
+        return self.tape.nodes[self.tape.outputs[number]].aval
 
     def complete(self, target: Target, arguments: Arguments) -> None:
         """Record the tape, if it is not there yet, for a call that this entry serves."""
@@ -96,7 +102,7 @@ class Entry:
     @property
     def nbytes(self) -> int:
         """Machine code and constants."""
-        return sum(kernel.nbytes for kernel in list(self.kernels.values()))
+        return sum(kernel.nbytes for kernel in [*self.kernels.values(), *self.bound.values()])
 
     @property
     def seconds(self) -> float:
@@ -105,7 +111,8 @@ class Entry:
 
     def captured(self, target: Target) -> tuple[Any, ...] | None:
         """The captured inputs as they are now; None if the captures are not those of this tape."""
-        return self.plan.values(target)
+        values = self.plan.values(target)
+        return values if values is None else tuple(packed_all(values))
 
     @cached_property
     def _conditions(self) -> Tape:
@@ -245,8 +252,11 @@ def derivation(recording: Recording, request: Request, arguments: Arguments, nam
         taken.append(Argument(values(span), arguments.structures[place % last],
                               tuple(arguments.names[i] for i in span), tuple(arguments.leaves[i] for i in span)))
     seeds, tree = (values(arguments.span(last)), arguments.structures[last]) if request.seed_name else ((), None)
+    inputs = (v.number for v in (*recording.argument_inputs, *recording.captured_inputs))
+    given = dict(zip(inputs, packed_all([*arguments.inputs, *recording.captured]), strict=True)) if (
+        request.sparse) else {}
     return Derivation(recording.builder, request, name, recording.outputs, recording.structure, recording.weak,
-                      tuple(taken), seeds, tree)
+                      tuple(taken), seeds, tree, given=given)
 
 
 def rerolled(recording: Recording, most: int | None = None) -> Recording:

@@ -9,13 +9,14 @@ from jitad.axes import Axes, Place, example
 from jitad.batching import Batched
 from jitad.batching_rules import from_front, full
 from jitad.entry_batch_ways import all_examples
-from jitad.errors import OutputError
+from jitad.errors import ArgumentTypeError, OutputError
 from jitad.evaluate import GuardMiss, evaluate
 from jitad.primitives.core import TABLE
 from jitad.primitives.reduce import reduce_all
 from jitad.request import Arguments
 from jitad.results import Result, framed
 from jitad.tape import Builder, Guard, Tape, Value
+from jitad.trace.leaves import is_complex
 from jitad.trace.pytree import leaves_of, unflatten
 from jitad.trace.where import user_line
 
@@ -43,6 +44,10 @@ def examples(batches: Sequence[Axes], arguments: Arguments, name: str) -> tuple[
     Raises `ArgumentTypeError` where there are no such axes.
     """
     levels = []
+    for leaf, path in zip(arguments.leaves, arguments.names, strict=True):
+        if batches and is_complex(leaf):
+            raise ArgumentTypeError(f"argument `{path}` of the batch of `{name}` is complex (called at {user_line()}); "
+                                    "pass real and imaginary parts apart")
     for axes in batches:
         places, length = axes.of_call(arguments.args, arguments.kwargs, arguments.positional, name)
         levels.append(Level(axes, tuple(places), length))
@@ -68,6 +73,9 @@ def in_batches(tape: Tape, result: Result, levels: Sequence[Level], arguments: A
 
     Raises `WaysDiffer` if the examples of these arguments do not all take the way that is on the tape.
     """
+    if any(form.startswith("complex") for form, _ in result.forms):
+        raise OutputError(f"`{name}` returned a complex value, which a batch cannot return (called at {user_line()}); "
+                          "return its .real and .imag")
     for level in reversed(levels):
         places = [place for place, dynamic in zip(level.places, arguments.dynamic, strict=True) if dynamic]
         outer = level.axes.of_result(framed(result.frame, range(len(result.forms))), name)

@@ -18,6 +18,7 @@ import numpy as np
 from jitad.evaluate import evaluate_node
 from jitad.optimise_scan import optimise_scans, size
 from jitad.primitives.core import TABLE, full, select
+from jitad.primitives.custom import has_code
 from jitad.primitives.reduce import reduce_sum
 from jitad.primitives.view import Map, spread, view
 from jitad.tape import Aval, Builder, Node, Tape, Value, Where
@@ -38,7 +39,9 @@ def optimise(tape: Tape) -> Tape:
 
 
 def _body(tape: Tape) -> Tape:
-    """The body of a loop, optimised once."""
+    """The body of a loop, optimised once; with Python code it is not kept."""
+    if has_code(tape.nodes):
+        return optimise(tape)
     return _known_body(tape, tape.names, tuple(node.where for node in tape.nodes))
 
 
@@ -205,6 +208,12 @@ def _twice(node: Node, a: Value) -> Value | None:
 def _same(node: Node, a: Value, **params: Any) -> Value | None:
     """They matter to differentiation alone, which is over."""
     return a if a.dtype == node.aval.dtype else None
+
+
+@rewrites("custom")
+def _custom(node: Node, y: Value, *rest: Value, **params: Any) -> Value:
+    """As above."""
+    return y
 
 
 @rewrites("pow", "float_power")

@@ -13,7 +13,7 @@ from jitad.axes import Axes
 from jitad.cache.identity import Target
 from jitad.cache.signature import Leaf, Signature, describe, leaf_difference
 from jitad.errors import ArgumentTypeError
-from jitad.trace.leaves import is_dynamic, refusal
+from jitad.trace.leaves import is_dynamic, packed_all, refusal
 from jitad.trace.pytree import TreeDef, count_leaves, flatten, unflatten
 from jitad.trace.where import user_line
 
@@ -27,6 +27,10 @@ PARTS = {
     "hessian": ("hessian",),
     "value_gradient_and_hessian": ("scalar", "gradient", "hessian"),
     "hvp": ("hvp",),
+    "sparse_jacobian": ("sparse_jacobian",),
+    "value_and_sparse_jacobian": ("value", "sparse_jacobian"),
+    "sparse_hessian": ("sparse_hessian",),
+    "value_gradient_and_sparse_hessian": ("scalar", "gradient", "sparse_hessian"),
     "derivative": ("derivative",),
     "value_and_derivative": ("value", "derivative"),
     "second_derivative": ("second_derivative",),
@@ -63,6 +67,11 @@ class Request:
     def seed_name(self) -> str:
         """The name of the seed, empty if there is none."""
         return SEEDS.get(self.what, "")
+
+    @property
+    def sparse(self) -> bool:
+        """Whether a sparse matrix is part of the answer."""
+        return PARTS[self.what][-1].startswith("sparse")
 
     @property
     def valued(self) -> bool:
@@ -102,7 +111,7 @@ class Arguments:
 
     @property
     def inputs(self) -> list[Any]:
-        return [leaf for leaf, d in zip(self.leaves, self.dynamic, strict=True) if d]
+        return packed_all(leaf for leaf, d in zip(self.leaves, self.dynamic, strict=True) if d)
 
     def span(self, place: int) -> range:
         """The numbers of the leaves of an argument."""

@@ -35,8 +35,8 @@ class Repetitions:
         self.left -= period
 
     def starts(self, begin: int) -> int:
-        """The first position from `begin` whose gram comes again; the end when all patience is gone: the same operations
-        in the same order, on operands without any, may go on for a million nodes."""
+        """The first position from `begin` whose gram comes again; the end when all patience is gone: the same
+        operations in the same order, on operands without any, may go on for a million nodes."""
         if self.left <= 0:
             return len(self.tokens)
         while begin < len(self.next) and self.next[begin] < 0:

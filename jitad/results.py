@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 
 from jitad.errors import SignatureError
+from jitad.results_sparse import Matrix
 from jitad.tape import Value
+from jitad.trace.complexes import form_of, is_packed
+from jitad.trace.leaves import is_complex
 from jitad.trace.pytree import TreeDef, count_leaves, leaves_of, unflatten
 from jitad.trace.where import user_line
 
 Form = tuple[str, str]
-Frame = tuple[TreeDef | None, tuple[Any, ...]] | None
+Frame = tuple[TreeDef | Matrix | None, tuple[Any, ...]] | None
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,7 @@ class Result:
     """A form for each output of the kernel, and the frame that the outputs are put into.
 
     Forms: ``array`` (as it comes), ``number`` (a Python number), ``scalar`` (a NumPy scalar of
-    `dtype`), ``array0d``. A frame is None for one output, or a structure (None: a tuple) with a frame for
+    `dtype`), ``array0d``, ``complex`` and ``complex number`` (packed, of complex `dtype`). A frame is None for one output, or a structure (None: a tuple) with a frame for
     each of its leaves.
     """
 
@@ -52,6 +55,8 @@ def _framed(frame: Frame, leaves: Iterator[Any]) -> Any:
     if frame is None:
         return next(leaves)
     parts = [_framed(below, leaves) for below in frame[1]]
+    if isinstance(frame[0], Matrix):
+        return frame[0].build(parts)
     return tuple(parts) if frame[0] is None else unflatten(frame[0], parts)
 
 
@@ -68,11 +73,21 @@ def frame_of(tree: TreeDef, below: Frame = None) -> Frame:
 def _formed(x: Any, form: str, dtype: str) -> Any:
     if form == "scalar":
         return np.dtype(dtype).type(x)
+    if form.startswith("complex"):
+        return _complex(np.ascontiguousarray(x), form, dtype)
     return np.asarray(x, dtype) if form == "array0d" else x
+
+
+def _complex(x: np.ndarray, form: str, dtype: str) -> Any:
+    """The complex array or number that is packed in a real one."""
+    z = x.view(dtype)[..., 0]
+    return z if form == "complex" else z.item() if dtype == "complex128" else z[()]
 
 
 def value_form(value: Value, weak: bool = False) -> Form:
     """The form of a value that the function returns; `weak` for a Python number."""
+    if is_packed(value):
+        return form_of(value)
     if value.ndim:
         return ("array", "")
     return ("number", "") if weak or value.dtype == np.float64 else ("scalar", value.dtype.name)
@@ -80,6 +95,9 @@ def value_form(value: Value, weak: bool = False) -> Form:
 
 def gradient_form(leaf: Any) -> Form:
     """The form of a derivative that is like the argument `leaf`."""
+    if is_complex(leaf):
+        number = not isinstance(leaf, np.ndarray)
+        return "complex number" if number else "complex", np.asarray(leaf).dtype.name
     if isinstance(leaf, np.ndarray):
         return ("array", "") if leaf.ndim else ("array0d", leaf.dtype.name)
     return ("number", "") if type(leaf) is float else ("scalar", leaf.dtype.name)

@@ -23,6 +23,7 @@ from jitad.errors import SignatureError, TapeFileError
 from jitad.evaluate import GuardMiss
 from jitad.request import Request
 from jitad.results import Frame, Result
+from jitad.results_sparse import Matrix
 from jitad.saved_data import tape_data, tape_of
 from jitad.tape import Aval, Tape
 from jitad.trace.leaves import is_dynamic
@@ -291,6 +292,8 @@ def _frame_data(frame: Frame) -> Any:
     if frame is None:
         return None
     tree, below = frame
+    if isinstance(tree, Matrix):
+        raise TapeFileError("a sparse matrix cannot be in a file; save the function without sparse=True")
     return [None if tree is None else plain_structure(tree), *map(_frame_data, below)]
 
 

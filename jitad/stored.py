@@ -19,6 +19,7 @@ from jitad.compile.entry_layout import UnknownLayout, layout
 from jitad.compile.native import llvm, processor
 from jitad.compile.stored_kernel import StoredKernel
 from jitad.request import Arguments, Request
+from jitad.trace.leaves import packed_all
 from jitad.trace.pytree import TreeDef
 from jitad.version import __version__
 
@@ -113,7 +114,7 @@ def load_kernels(entry: Entry, target: Target, arguments: Arguments) -> None:
 
 
 def _captured(plan: Plan, target: Target) -> tuple[Any, ...]:
-    return plan.values(target) or ()
+    return tuple(packed_all(plan.values(target) or ()))
 
 
 def _add_kernel(entry: Entry, code: bytes, routines: bool, inputs: list[Any]) -> bool:

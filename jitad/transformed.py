@@ -17,18 +17,19 @@ from jitad.compile.kernel_errors import Miss
 from jitad.display import Text
 from jitad.entry import Entry, TapeNeeded, build, differentiated
 from jitad.errors import ArgumentTypeError, CaptureError, MutationError
-from jitad.request import DEFAULTS, TIERS, Arguments, Request, Settings, checked_tier, differences, take_apart
+from jitad.request import DEFAULTS, Arguments, Request, Settings, checked_tier, differences, take_apart
 from jitad.results import write_out
 from jitad.trace.where import user_line
 from jitad.transformed_memory import Bound, Remembered, either
+from jitad.transformed_methods import Methods
 from jitad.transformed_parameters import Parameters
-from jitad.transformed_words import by_name, calling, crowd_message, issue, name_after, report
+from jitad.transformed_words import calling, crowd_message, issue, name_after, report
 
 REMEMBERED = 16  # kernels that a function can call without asking the cache
 RECENT = 4       # of these, how many are tried before a call is taken apart
 
 
-class Transformed:
+class Transformed(Methods):
     """A function together with what is asked of it. Made by `jit_grad`, `jit`, `jacobian`, `hessian` and their like.
 
     Calling it gives that; `value` and `value_and_grad` ask for more of the same function.
@@ -123,6 +124,16 @@ class Transformed:
             known._origin = (weakref.ref(self), request.tier)
             known = self._siblings.setdefault(request.tier, known)
         return known
+
+    def bind(self, /, *args: Any, **kwargs: Any) -> Any:
+        """The function of its differentiated arguments alone (for `jit`, of the first), with these for the others.
+
+        A `BoundFunction`, which is called at the cost of the bare kernel. The data are copied; what depends on them
+        alone is computed once.
+        """
+        from jitad.bound import bind
+
+        return bind(self, args, kwargs)
 
     def tape(self, /, *args: Any, **kwargs: Any) -> Text:
         """The optimised tape for arguments like these, as text."""
@@ -330,62 +341,25 @@ class Transformed:
             return function(*args, **kwargs)
         return differentiated(recorder, request, function, args, kwargs, self.__name__)
 
-    # --- methods, pickles, text ----------------------------------------------------------------
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._attribute = name
-
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        given = self._given
-        if isinstance(given, classmethod):
-            instance = type(instance) if owner is None else owner
-        elif instance is None or isinstance(given, staticmethod) or not hasattr(given, "__get__"):
-            return self
-        memo, key = self._memo(instance)
-        known = memo.get(key)
-        if known is None or known._origin[0] is not instance:
-            bound = given.__get__(None, instance) if isinstance(given, classmethod) else given.__get__(instance, owner)
-            known = memo[key] = type(self)(bound, self._request, self._settings)
-            known._origin = (instance, self._attribute or self.__name__)
-        return known
-
-    def _memo(self, instance: Any) -> tuple[Any, Any]:
-        """Where the bound form for an instance or class is kept, and under what. Slotted instances have no place."""
-        if isinstance(instance, type):
-            return self._classes, instance
-        holder = getattr(instance, "__dict__", None)
-        if not isinstance(holder, dict):
-            return {}, self
-        memo = holder.get("_jitad_bound")
-        return memo if memo is not None else holder.setdefault("_jitad_bound", Bound()), self
-
-    def __reduce__(self) -> Any:
-        return type(self), (self.__wrapped__, self._request, self._settings)
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        """By name where there is one: the decorator stands between a function and its own name."""
-        home, name = self._origin or (None, "")
-        home = home() if isinstance(home, weakref.ref) else home
-        if home is not None:
-            return (Transformed._on_tier if name in TIERS else getattr), (home, name)
-        if by_name(self):
-            return self.__qualname__
-        return type(self), (self._given, self._request, self._settings)
-
+    # --- text ----------------------------------------------------------------------------------
     def __repr__(self) -> str:
         return f"<jitad {self._request.what} of {self.__qualname__}>"
 
 
-def _transformed_in(function: Any) -> Transformed | None:
-    """The transformed function under `function`, if that is one or a partial of one."""
+def _transformed_in(function: Any) -> Any:
+    """The transformed function under `function`, if that is one or a partial of one; or what else recorded code calls
+    in a way of its own."""
     while isinstance(function, functools.partial):
         function = function.func
-    return function if isinstance(function, Transformed) else None
+    return function if hasattr(type(function), "__jitad_nested__") else None
 
 
 def owner_of(f: Any) -> str:
     """The cache's owner of a user's function or its decorated form."""
     if isinstance(f, Transformed):
         return code_key(f._target.function) if f._inner is None else f"gradient of {owner_of(f._inner)}"
+    if hasattr(type(f), "__jitad_nested__"):
+        return f"{f.__jitad_transform__[0]} {owner_of(f.__wrapped__)}"
     target: Target = unwrap(f)
     return code_key(target.function)
 

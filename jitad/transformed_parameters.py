@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from typing import Any
 
 from jitad.request import Request, bind
@@ -48,3 +49,12 @@ class Parameters:
         known = count - bool(self.seed)
         names = [p.name if p.kind is p.POSITIONAL_OR_KEYWORD else None for p in self.signature.parameters.values()]
         return [*[*names, *[None] * known][:known], *[None] * (count - known)]
+
+    def free(self, request: Request, bound: int, keywords: Mapping[str, Any]) -> tuple[int, ...]:
+        """The places of the arguments that vary where `bound` positional arguments and `keywords` are bound: those that
+        are differentiated, or else the first, and the seed."""
+        places = request.argnums if isinstance(request.argnums, tuple) else (request.argnums,)
+        named = sum(p.kind is p.POSITIONAL_OR_KEYWORD and p.name in keywords for p in self.signature.parameters.values())
+        count = bound + len({*places}) + named
+        found = sorted({place % count if -count <= place < 0 else place for place in places})
+        return (*found, bound + len(found)) if self.seed else tuple(found)

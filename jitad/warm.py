@@ -21,7 +21,7 @@ from jitad.cache.guards import is_atom
 from jitad.cache.identity import Target
 from jitad.compile.kernel_errors import Miss
 from jitad.entry import Entry
-from jitad.trace.leaves import is_dynamic
+from jitad.trace.leaves import is_complex, is_dynamic, packed
 from jitad.trace.pytree import TreeDef, count_leaves, leaves_of
 
 BY_VALUE = (str, bytes)
@@ -48,19 +48,52 @@ def warm_function(entry: Entry, kernel: Any, target: Target, counters: Any, leav
              for leaf in writer.tree(name, tree)]
     lines = _attempt(writer.lines)
     for name, leaf in zip(given, leaves, strict=True):
-        if kernel.exact and is_dynamic(leaf):
+        if kernel.exact and is_dynamic(leaf) and not is_complex(leaf):
             continue
         check = _check(name, leaf, bound)
         if check is None:
             return None
         lines.append(f"if {check}: raise {PREFIX}miss")
     inputs = [n for n, d in zip(given, entry.dynamic, strict=True) if d]
-    call = f"{PREFIX}kernel({', '.join([*inputs, *source.inputs])})"
-    lines += [*_attempt(source.lines),
+    inputs, packing = _packed([*inputs, *source.inputs], [
+        *(leaf for leaf, d in zip(leaves, entry.dynamic, strict=True) if d), *(entry.plan.values(target) or ())], bound)
+    call = f"{PREFIX}kernel({', '.join(inputs)})"
+    lines += [*_attempt([*source.lines, *packing]),
               f"{PREFIX}result = {call}", f"{PREFIX}counters.hits += 1",
               f"return {PREFIX}result" if entry.result.plain else f"return {PREFIX}finish({PREFIX}result)"]
     head = ", ".join([*heads, *(["*", *entry.keywords] if entry.keywords else ())])
     return _function(head, lines, bound, source.namespace)
+
+
+def free_function(structures: Sequence[TreeDef], leaves: Sequence[Any], call: Callable[..., Any],
+                  finish: Callable[[Any], Any] | None) -> Callable[..., Any] | None:
+    """`call` of the dynamic leaves, as a function of arguments of these structures; `finish` makes the result. Raises
+    `Miss` for others. None where a static leaf could only be told by a snapshot."""
+    bound: dict[str, Any] = {f"{PREFIX}miss": Miss, f"{PREFIX}kernel": call, f"{PREFIX}finish": finish,
+                             f"{PREFIX}error": Exception}
+    writer = _TakingApart(bound)
+    heads = [f"{PREFIX}p{i}" for i in range(len(structures))]
+    given = [leaf for name, tree in zip(heads, structures, strict=True) for leaf in writer.tree(name, tree)]
+    lines = _attempt(writer.lines)
+    for name, leaf in zip(given, leaves, strict=True):
+        check = None if is_dynamic(leaf) else _check(name, leaf, bound)
+        if check is None and not is_dynamic(leaf):
+            return None
+        lines += [] if check is None else [f"if {check}: raise {PREFIX}miss"]
+    result = f"{PREFIX}kernel({', '.join(n for n, leaf in zip(given, leaves, strict=True) if is_dynamic(leaf))})"
+    lines.append(f"return {PREFIX}finish({result})" if finish is not None else f"return {result}")
+    return _function(", ".join(heads), lines, bound, {})
+
+
+def _packed(names: list[str], values: Sequence[Any], bound: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """The variables of the kernel's inputs, and the statements that pack the complex ones."""
+    lines = []
+    for place, (name, value) in enumerate(zip(names, values, strict=False)):
+        if is_complex(value):
+            bound[f"{PREFIX}packed"] = packed
+            names[place] = f"{PREFIX}c{place}"
+            lines.append(f"{names[place]} = {PREFIX}packed({name})")
+    return names, lines
 
 
 def _attempt(lines: Sequence[str]) -> list[str]:

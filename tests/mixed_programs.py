@@ -1,7 +1,7 @@
 """Random programs as people write them, as source text: branches, loops, assignments, views and aliases together.
 
 A program is a function ``f(x, y)`` of two float vectors whose result is a number. All it does is analytic where it is
-differentiable, so that a complex step gives the gradient to the last digits, with NumPy alone.
+differentiable, so that a complex step gives the gradient to the last digits, with NumPy alone; loops contract.
 """
 from __future__ import annotations
 
@@ -185,6 +185,8 @@ class Writer:
         self.inside -= 1
         self.index = before
         self.put(depth + 1, "s = np.tanh(s)")
+        for a in self.arrays[:1] + self.arrays[2:]:      # what grows would lose its digits on the way back
+            self.put(depth + 1, f"{a} *= 0.5")
 
     def short_loop(self, depth: int) -> None:
         i = self.name("i")

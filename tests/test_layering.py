@@ -13,10 +13,10 @@ FILES = sorted([*ROOT.glob("jitad/**/*.py"), *ROOT.glob("cache/**/*.py")])
 
 # The rooms from the ground up; a room may import from those before it. A file of `jitad/` is a room of its own,
 # together with those whose names go on with an underscore.
-ROOMS = ["version", "errors", "cache", "scalar", "tape", "primitives", "evaluate", "differentiate", "optimise",
-         "trace", "compile", "axes", "request", "results", "derive", "reroll", "entry", "saved", "onnx", "stored",
-         "warm", "compiled", "nonfinite", "transformed", "debug", "operators", "control", "api", "linear",
-         "derivatives", "testing", "__init__", "integrations", "demo", "__main__"]
+ROOMS = ["version", "errors", "cache", "scalar", "tape", "primitives", "evaluate", "differentiate", "sparsity",
+         "optimise", "prologue", "trace", "compile", "axes", "request", "results", "derive", "reroll", "entry",
+         "saved", "onnx", "stored", "warm", "bound", "compiled", "nonfinite", "transformed", "debug", "operators",
+         "control", "api", "linear", "derivatives", "testing", "__init__", "integrations", "demo", "__main__"]
 SAME = {"display": "tape", "display_graph": "tape", "batching": "differentiate", "batching_rules": "differentiate",
         "batching_scan": "differentiate"}
 UPWARD = {

@@ -20,7 +20,7 @@ LEAST = 12                # nodes that a loop must save: few, so that short loop
 
 @pytest.fixture(autouse=True)
 def roll_up_early(monkeypatch):
-    monkeypatch.setattr("jitad.entry.reroll", lambda builder, values: reroll(builder, values, LEAST))
+    monkeypatch.setattr("jitad.entry.reroll", lambda *args, **options: reroll(*args, LEAST, **options))
 
 
 COMPILED = (9, 23)
@@ -38,6 +38,7 @@ def interpreted(g, x, y):
     """The call by the interpreter: the way through the branches chosen as for a kernel."""
     arguments = g._arguments((x, y), {})
     entry = g._entry(arguments)
+    entry.complete(g._target, arguments)
     return entry.interpret([*arguments.inputs, *entry.captured(g._target)])
 
 

@@ -28,7 +28,7 @@ HALF_PI, TINY, HUGE = math.pi / 2, 5e-324, 1.7976931348623157e308
 SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 2.0, -2.0, -3.0, 0.5, TINY, -TINY, 2.0**-1022,
                     -(2.0**-1022), HUGE, -HUGE, 2.0**52, 2.0**53 + 2])
 FOUR_ULP = {"erf", "erfc", "erfcx", "lgamma", "digamma", "ndtr", "log_ndtr", "ndtri", "erfinv", "erfcinv", "i0", "i1",
-            "i0e", "i1e"}
+            "i0e", "i1e", "exp_share"}
 SIX_ULP = {"gamma_function"}  # SciPy's: 5.6
 POSITIVE = {"lgamma", "digamma"}  # the negative axis has a test of its own
 BINARY = ("logaddexp", "arctan2", "hypot", "pow")
@@ -147,6 +147,11 @@ def mp_bessel(order: int, scaled: bool) -> Callable[..., Any]:
     return function
 
 
+def overflowing(function: Callable[..., Any], beyond: Any) -> Callable[..., Any]:
+    """`function`, but `beyond` where exp(x) is infinite."""
+    return lambda x: beyond if x > 709.782712893384 else function(x)
+
+
 def mp_gamma(x: Any) -> Any:
     if x <= 0 and x == mp.floor(x):
         return mp.nan
@@ -183,6 +188,9 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[[], list
     "expit": (lambda x: 1 / (1 + mp.exp(-x)), special.expit, logistic_points),
     "softplus": (mp_softplus, lambda x: np.logaddexp(0, x), logistic_points),
     "log_expit": (lambda x: -mp_softplus(-x), special.log_expit, logistic_points),
+    "log1p_exp": (overflowing(mp_softplus, mp.inf), lambda x: np.log1p(np.exp(x)), logistic_points),
+    "exp_share": (overflowing(lambda x: 1 / (1 + mp.exp(-x)), mp.nan), lambda x: np.exp(x) / (1 + np.exp(x)),
+                  logistic_points),
     "erf": (mp.erf, special.erf, lambda: [uniform(-6, 6), uniform(-1, 1)]),
     "erfc": (mp_erfc, special.erfc, lambda: [uniform(-6, 28), uniform(-1, 1), uniform(26, 27.3)]),
     "ndtr": (lambda x: mp_erfc(-x / mp.sqrt(2)) / 2, special.ndtr, lambda: [uniform(-39, 10), uniform(-2, 2)]),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import struct
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,9 +18,11 @@ import numpy as np
 from llvmlite import ir
 
 from jitad.compile.emit_llvm import MEMORY, emit_llvm
+from jitad.compile.entry_bound import in_order, order_of, word
 from jitad.compile.loops import STATUS_LINALG, Buffer, Program
 from jitad.compile.lower import program_of
 from jitad.compile.native import compile_module
+from jitad.compile.opaque import taken
 from jitad.tape import Tape
 
 NAME = "jitad_callback"
@@ -31,27 +34,28 @@ _FALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, c
 class Callback:
     """`address` and `data` of the C function of a tape with outputs (value, gradient).
 
-    `inputs` are the tape's inputs, of which number `vector` is the one that varies;
+    `inputs` are the tape's inputs, of which the first is the one that varies;
     `otherwise(x) -> (value, gradient)` serves what the kernel does not. The object keeps
     the code and the bound arrays alive; it must outlive every call. Of a batch there are several values, one for each
     example, and the array that varies has any shape.
     """
 
-    def __init__(self, tape: Tape, inputs: Sequence[Any], vector: int,
-                 otherwise: Callable[[np.ndarray], tuple[Any, np.ndarray]]):
-        bound = [np.ascontiguousarray(x) if isinstance(x, np.ndarray) and x.ndim else x for x in inputs]
-        layouts = tuple("C" if isinstance(x, np.ndarray) else "number" for x in bound)
+    def __init__(self, tape: Tape, inputs: Sequence[Any], otherwise: Callable[[np.ndarray], tuple[Any, np.ndarray]]):
+        vector, *bound = (in_order(x) for x in inputs)
+        vector = np.ascontiguousarray(vector)
+        layouts = tuple(map(order_of, [vector, *bound]))
         program = program_of(tape, layouts)
         module = ir.Module(name="jitad")
         sweep = emit_llvm(program, module, "jitad_sweep")
         sweep.linkage = "internal"
         values = tape.nodes[tape.outputs[0]].aval.size
-        _build(module, sweep, program, vector, bound[vector].size, values)
+        _build(module, sweep, program, vector.size, values)
         self._native = compile_module(module, straight=program.straight or program.sequential)
-        self._kept = [x for i, x in enumerate(bound) if i != vector]
-        self._otherwise = _FALLBACK(_fallback(otherwise, bound[vector].shape, values))
-        words = [ctypes.cast(self._otherwise, ctypes.c_void_p).value or 0, *(_word(x) for x in self._kept)]
-        self._block = (ctypes.c_uint64 * len(words))(*words)
+        self._kept = bound
+        self._tape = tape                                # and the Python code that it may call
+        self._otherwise = _FALLBACK(_fallback(otherwise, vector.shape, values))
+        words = struct.pack("N", ctypes.cast(self._otherwise, ctypes.c_void_p).value or 0) + b"".join(map(word, bound))
+        self._block = ctypes.create_string_buffer(words, len(words))
         self.address: int = self._native.address(NAME)
         self.data: int = ctypes.addressof(self._block)
 
@@ -79,6 +83,9 @@ def _fallback(otherwise: Callable[[np.ndarray], tuple[Any, np.ndarray]], shape: 
 
     def call(x: int, grad: int, value: int) -> int:
         try:
+            raised = taken()
+            if raised is not None:
+                raise raised
             logp, gradient = otherwise(array(x, *shape).copy())
         except (ValueError, ArithmeticError, np.linalg.LinAlgError):
             return NOT_FINITE
@@ -91,29 +98,18 @@ def _fallback(otherwise: Callable[[np.ndarray], tuple[Any, np.ndarray]], shape: 
     return call
 
 
-def _word(x: Any) -> int:
-    if isinstance(x, np.ndarray):
-        return x.ctypes.data
-    number = np.asarray(x)
-    return int.from_bytes(number.tobytes().ljust(8, b"\0"), "little")
-
-
-def _build(module: ir.Module, sweep: ir.Function, program: Program, vector: int, length: int, values: int) -> None:
+def _build(module: ir.Module, sweep: ir.Function, program: Program, length: int, values: int) -> None:
     vectors = DOUBLE.as_pointer()
     kind = ir.FunctionType(INT64, [INT64, vectors, vectors, vectors, INT64.as_pointer()])
     function = ir.Function(module, kind, NAME)
     dim, x, grad, value, data = function.args
     builder = ir.IRBuilder(function.append_basic_block())
     _leave_unless(builder, builder.icmp_unsigned("==", dim, INT64(length)), INT64(WRONG_LENGTH))
-    arguments: list[Any] = []
-    place = 1
-    for number, p in enumerate(program.parameters):
-        if number == vector:
-            arguments.append(x)
-            continue
-        word = builder.load(builder.gep(data, [INT64(place)]))
-        place += 1
-        arguments.append(_from_word(builder, word, p))
+    arguments: list[Any] = [x]
+    for number, p in enumerate(program.parameters[1:], 1):
+        address = builder.gep(data, [INT64(number)])
+        kind = MEMORY[p.dtype].as_pointer() if isinstance(p, Buffer) else MEMORY[p[1]]
+        arguments.append(builder.load(builder.bitcast(address, kind.as_pointer())))
     results = [grad, value] if program.results else [value, grad]       # arrays in their order, then numbers
     status = builder.call(sweep, [*arguments, *results])
     _leave_unless(builder, builder.icmp_signed("!=", status, INT64(STATUS_LINALG)), INT64(NOT_FINITE))
@@ -125,17 +121,6 @@ def _build(module: ir.Module, sweep: ir.Function, program: Program, vector: int,
     builder.position_at_end(fine)
     found = _differences(builder, grad, length, _differences(builder, value, values, INT64(0)))
     builder.ret(builder.select(builder.icmp_signed("==", found, INT64(0)), INT64(0), INT64(NOT_FINITE)))
-
-
-def _from_word(builder: ir.IRBuilder, word: Any, p: Buffer | tuple[str, str]) -> Any:
-    if isinstance(p, Buffer):
-        return builder.inttoptr(word, MEMORY[p.dtype].as_pointer())
-    kind = MEMORY[p[1]]
-    if kind == DOUBLE:
-        return builder.bitcast(word, kind)
-    bits = 32 if kind == ir.FloatType() else kind.width
-    narrow = builder.trunc(word, ir.IntType(bits)) if bits < 64 else word
-    return builder.bitcast(narrow, kind) if kind == ir.FloatType() else narrow
 
 
 def _leave_unless(builder: ir.IRBuilder, condition: Any, status: Any) -> None:

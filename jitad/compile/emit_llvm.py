@@ -15,6 +15,7 @@ import numpy as np
 from llvmlite import ir
 
 from jitad.compile.emit_transpose import emit_transpose
+from jitad.compile.interleave import paired
 from jitad.compile.loops import (
     STATUS_MEMORY,
     TINY,
@@ -249,13 +250,13 @@ class _Emitter:
         def body(index: Any) -> None:
             self.variables[s.variable] = index
             self._statements(s.body)
-        self.loop(self._bound(s.start), self._bound(s.stop), s.step, body)
+        self.loop(self._bound(s.start), self._bound(s.stop), s.step, body, paired(s))
 
     def _bound(self, bound: Expr | int) -> Any:
         return INT64(bound) if isinstance(bound, int) else self.value(bound)
 
-    def loop(self, start: Any, stop: Any, step: int, body: Any) -> None:
-        """``for index in range(start, stop, step): body(index)``."""
+    def loop(self, start: Any, stop: Any, step: int, body: Any, pairs: bool = False) -> None:
+        """``for index in range(start, stop, step): body(index)``; `pairs` of vectors where LLVM vectorises."""
         before = self.builder.block
         head, inside, done = (self.function.append_basic_block(n) for n in ("loop", "inside", "done"))
         self.builder.branch(head)
@@ -273,16 +274,18 @@ class _Emitter:
         following = self.builder.add(index, INT64(step), flags=("nsw",))
         index.add_incoming(following, self.builder.block)
         back = self.builder.branch(head)
-        if tiny:
-            back.set_metadata("llvm.loop", self._not_in_lanes())
+        if tiny:             # considering it takes LLVM long when the body is
+            back.set_metadata("llvm.loop", self._mark("llvm.loop.vectorize.enable", BOOL(0)))
+        elif pairs:
+            back.set_metadata("llvm.loop", self._mark("llvm.loop.interleave.count", ir.IntType(32)(2)))
         self.builder.position_at_end(done)
 
-    def _not_in_lanes(self) -> Any:
-        """The mark of a loop that LLVM shall not vectorise: considering it takes long when the body is."""
+    def _mark(self, name: str, value: Any) -> Any:
+        """A hint for LLVM at a loop."""
         module = self.function.module
-        disabled = module.add_metadata([ir.MetaDataString(module, "llvm.loop.vectorize.enable"), BOOL(0)])
-        mark = module.add_metadata([ir.MetaDataString(module, f"loop {len(module.metadata)}"), disabled])
-        mark.operands = (mark, disabled)                            # a loop's mark names itself
+        hint = module.add_metadata([ir.MetaDataString(module, name), value])
+        mark = module.add_metadata([ir.MetaDataString(module, f"loop {len(module.metadata)}"), hint])
+        mark.operands = (mark, hint)                                # a loop's mark names itself
         return mark
 
     def _transpose(self, s: Transpose) -> None:

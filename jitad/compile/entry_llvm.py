@@ -52,26 +52,23 @@ def emit_entry(program: Program, kinds: Sequence[ArgumentType], outputs: Sequenc
     function = ir.Function(sweep.module, kind, ENTRY)
     for attribute in ("nounwind", "noinline", "optnone"):      # optimising it would take 5 ms and save 5 ns
         function.attributes.add(attribute)
-    _Entry(program, function, sweep, at).run(kinds, outputs)
+    Entry(program, function, sweep, at).run(kinds, outputs)
     return function
 
 
-class _Entry:
+class Entry:
     def __init__(self, program: Program, function: ir.Function, sweep: ir.Function, at: Layout):
         self.program, self.function, self.sweep, self.at = program, function, sweep, at
-        self.holder, self.args, self.count = function.args
+        self.holder, self.args, self.count = function.args[:3]
         self.builder = ir.IRBuilder(function.append_basic_block("entry"))
         self.miss = function.append_basic_block("miss")
         self.nothing = self.failed = function.append_basic_block("failed")    # where to go with an exception set
         self.dtypes = {name: (mask, values) for name, mask, values in at.dtypes}
 
     def run(self, kinds: Sequence[ArgumentType], outputs: Sequence[bool]) -> None:
+        """Write the whole function."""
         slots = [self.builder.alloca(MEMORY[r.dtype]) for r in self.program.results]
-        self.require(self.builder.icmp_signed("==", self.count, INT64(len(kinds))))
-        raw: list[Any] = []
-        for number, (p, kind) in enumerate(zip(self.program.parameters, kinds, strict=True)):
-            value = self.builder.load(self.builder.gep(self.args, [INT64(number)]))
-            raw += self.array(value, kind, p) if isinstance(p, Buffer) else [self.number(value, kind, p[1])]
+        raw = self.arguments(kinds)
         arrays = [self.new_array(b) for b in self.program.outputs]
         raw += [self.load(array, self.at.data, MEMORY[b.dtype].as_pointer())
                 for array, b in zip(arrays, self.program.outputs, strict=True)]
@@ -79,14 +76,35 @@ class _Entry:
         stopped = self.function.append_basic_block("stopped")
         self.unless(self.builder.icmp_signed("==", status, INT64(0)), stopped)
         with self.builder.goto_block(stopped):
-            self.call("PyErr_SetNone", ir.VoidType(), self.object("StatusMiss"))
+            self.stop()
             self.builder.branch(self.failed)
         self.give(arrays, slots, outputs)
         self.builder.position_at_end(self.nothing)
-        self.builder.ret(NULL)
+        self.leave()
         self.builder.position_at_end(self.miss)
+        self.look_further()
+
+    def stop(self) -> None:
+        """The sweep has stopped; the arrays are given back next."""
+        self.call("PyErr_SetNone", ir.VoidType(), self.object("StatusMiss"))
+
+    def leave(self) -> None:
+        """Return without a result."""
+        self.builder.ret(NULL)
+
+    def look_further(self) -> None:
+        """Return for arguments that are not those of the kernel."""
         self.call("PyErr_SetNone", ir.VoidType(), self.object("SignatureMiss"))
         self.builder.ret(NULL)
+
+    def arguments(self, kinds: Sequence[ArgumentType]) -> list[Any]:
+        """What the sweep gets of the arguments, after a look at each."""
+        self.require(self.builder.icmp_signed("==", self.count, INT64(len(kinds))))
+        raw: list[Any] = []
+        for number, (p, kind) in enumerate(zip(self.program.parameters, kinds, strict=True)):
+            value = self.builder.load(self.builder.gep(self.args, [INT64(number)]))
+            raw += self.array(value, kind, p) if isinstance(p, Buffer) else [self.number(value, kind, p[1])]
+        return raw
 
     # --- memory and calls --------------------------------------------------------------------
     def load(self, base: Any, offset: int, kind: ir.Type) -> Any:

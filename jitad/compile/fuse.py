@@ -17,6 +17,7 @@ from typing import Any
 
 from jitad.compile.index import Affine, Indices
 from jitad.compile.loops import tag
+from jitad.compile.prepare import wrapped
 from jitad.compile.pull import Pull
 from jitad.compile.roots import Check, Root, _check_root, roots_of, sums, views_of
 from jitad.compile.scalar import COMPARISONS, Expr, const
@@ -211,7 +212,7 @@ class _Planner:
         earliest = 0
         for number, at in root.reads:
             for made in self.roots.get(number, ()):
-                same = self._pointwise(made, root, at) or (
+                same = self._pointwise(made, root, at) or self._checked_there(made, root) or (
                     kind == "scalar" and self.groups[made.group].kind == "scalar")
                 earliest = max(earliest, made.group if same else made.group + 1)
         for made in root.after:
@@ -238,6 +239,16 @@ class _Planner:
         place = self._kept_place(made)
         index = at[place] if place is not None and place < len(at) else None
         return isinstance(index, Affine) and index.is_variable(f"d{reader.axis}")
+
+    def _checked_there(self, made: Root, reader: Root) -> bool:
+        """Whether `made` checks an index array of which `reader` takes just the element of the same step."""
+        if made.kind != "check" or made.axis is None or reader.axis is None or (
+                made.extents[made.axis] != reader.extents[reader.axis]):
+            return False
+        index = made.node[1]                                        # type: ignore[index]
+        used = [at[made.axis] for number, at in reader.evaluated if number == index or (
+            self.tape.nodes[number].prim is wrapped and self.tape.nodes[number].inputs[0] == index)]
+        return bool(used) and all(isinstance(i, Affine) and i.is_variable(f"d{reader.axis}") for i in used)
 
     def _kept_place(self, made: Root) -> int | None:
         """The dimension of the made value that is the root's axis, if it is kept."""
@@ -310,6 +321,8 @@ def _worth_storing(plan: Plan, absorbed: set[int]) -> set[int]:
         if node.prim.kind not in STORABLE or number in plan.materialised or number in absorbed:
             continue
         dear = cost[number] >= DEAR and len(contexts[number]) > 1
+        if node.prim is wrapped:                                    # a block of places is cheap, an array is not
+            dear = len(contexts[number]) > len({group for group, _ in contexts[number]}) == 1
         scattered = cost[number] and any(r.separate for u in tape.uses[number] for r in plan.roots.get(
             u, _absorbing(plan, u)))
         if dear or number in repeated or scattered:

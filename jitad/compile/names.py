@@ -10,14 +10,14 @@ from jitad.tape import Tape
 VARIABLES = (*"ijklmnpq", *(f"i_{place}" for place in range(8, 64)))       # of the loops, outermost first
 RESERVED = frozenset((
     *keyword.kwlist, *EXPANSIONS, *VARIABLES,
-    *"block end status np base64 zlib range min max abs len".split(),
+    *"block end lane status np base64 zlib range min max abs len".split(),
     *"select accumulate maximum minimum logical_not quotient bits unbits".split(),
     *"floor ceil trunc rint copysign fmod sqrt".split(),
     *"cholesky cofactor cofactor_tangent det gemm inv slogdet_log slogdet_sign solve solve_triangular".split()))
 """What the printed source uses, besides what the lowering makes."""
 
 # What the lowering calls its own variables. A name with enough underscores at its end is never one of them.
-_TEMPORARY = re.compile(r"special_\w*[a-z0-9]|[tc]\d+|(part|within)_\d+(_\d+)?|work_\w\d|\w+_(at|\d+_)")
+_TEMPORARY = re.compile(r"special_\w*[a-z0-9]|[tc]\d+|(part|within)_\d+(_\d+)?|work_\w\d|end_\w+|\w+_(at|\d+_|row\d)")
 
 
 def plain_name(name: str, otherwise: str = "x") -> str:

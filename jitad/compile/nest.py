@@ -9,6 +9,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from jitad.compile.index import Indices, variable
+from jitad.compile.jam import ROWS as LANES
+from jitad.compile.jam import in_turn, jammed
 from jitad.compile.loops import (
     STATUS_RANGE,
     Accumulator,
@@ -30,7 +32,7 @@ from jitad.compile.scalar import Expr, call, const, load, var
 if TYPE_CHECKING:
     from jitad.compile.lower import _Lowering
 
-LANES = 4                     # copies of an array into which a loop adds in turn
+LANE = "lane"                 # the copy of an array into which a step adds, of `LANES` many
 LEAVES = frozenset({"const", "var"})
 
 
@@ -53,7 +55,9 @@ class Nest:
         self.targets: dict[Root, Indices] = {}
         self.factors: dict[Root, Expr] = {}
         self.labels: set[str] = set()
-        self.prologue: list[Statement] = []
+        self.prologue: list[Statement] = []                         # before and after the loops, in each block
+        self.epilogue: list[Statement] = []
+        self.turns = False                                          # whether steps add into copies in turn
         self.started: set[int] = set()
         self.pull = Pull(lowering.tape, lowering.plan.materialised, lowering.read)
 
@@ -79,7 +83,7 @@ class Nest:
         for root, value, at in work:
             self._root(root, value, at, before, after)
         before += self.levels[0]
-        return self.prologue + self._loops(0)
+        return self.prologue + self._loops(0) + self.epilogue
 
     def _guards(self) -> list[Statement]:
         """Stop where the reciprocal of a divisor overflows although the divisor is not zero."""
@@ -90,9 +94,10 @@ class Nest:
         if place == len(self.extents):
             return []
         body = [*self.levels[place + 1], *self._loops(place + 1), *self.closing[place + 1]]
+        loop = Loop(VARIABLES[place], 0, self.extents[place], body)
         if place == self.axis and self.blocked:
-            return [Loop(VARIABLES[place], var("block", "i8"), var("end", "i8"), body)]
-        return [Loop(VARIABLES[place], 0, self.extents[place], body)]
+            loop.start, loop.stop = var("block", "i8"), var("end", "i8")
+        return in_turn(loop, LANE) if self.turns else jammed(loop)
 
     # --- roots -------------------------------------------------------------------------------
     def _root(self, root: Root, value: Expr, at: Indices, before: list[Statement], after: list[Statement]) -> None:
@@ -143,7 +148,8 @@ class Nest:
         self.lowering.fill(number, "add")
         at = tuple(self._place(i, innermost) if isinstance(i, Expr) else i for i in self.targets[root])
         name, (index,) = self.lowering.target(number, at)
-        lane = (var("i", "i8") & (LANES - 1)) * size
+        lane = var(LANE, "i8") * size
+        self.turns = True
         self.levels[innermost].append(Update(copies, (lane + index,), "add", value))
         place, dtype = var("i", "i8"), _tag_of(self.lowering, number)
         total = load(copies, (place,), dtype)
@@ -163,6 +169,8 @@ class Nest:
         if cut == innermost:
             self._store(root, value, innermost, update=True)
             return
+        if root.kind == "check":                                    # at once: what follows may read at those places
+            before, after = self.prologue, self.epilogue
         name = self._accumulator(root, root.op, cut, before)
         self.levels[innermost].append(Combine(name.args[0], root.op, value))
         if cut == 0:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from jitad.compile.scalar import select
 from jitad.primitives.core import Primitive, alias
 from jitad.primitives.reduce import parse
 from jitad.tape import Aval, Builder, Node, Tape, Value
@@ -13,6 +14,10 @@ gemm = Primitive("gemm", kind="call", evaluate=lambda a, b, spec: np.einsum(spec
                  infer=lambda a, b, spec: Aval(tuple(dict(zip(
                      "".join(parse(spec)[:2]), a.shape + b.shape, strict=True))[c] for c in parse(spec)[2]), a.dtype))
 """A matrix product that BLAS does."""
+
+wrapped = Primitive("wrapped", kind="elementwise", evaluate=lambda i, length: np.where(i < 0, i + length, i),
+                    infer=lambda i, length: i, scalar=lambda i, length: select(i < 0, i + length, i))
+"""Indices with NumPy's meaning of negative ones, as places: made once for a gather and the scatter beside it."""
 
 BLAS_WORK = 32 * 32 * 32      # multiplications from which a call of BLAS pays
 BLAS_SIDE = 12                # and the shortest side it needs
@@ -25,9 +30,13 @@ def prepare(tape: Tape, layouts: tuple[str, ...]) -> Tape:
     values: dict[int, Value] = {}
     for number, name in zip(tape.inputs, tape.names, strict=True):
         values[number] = builder.input(tape.nodes[number].aval, name)
+    shared = _indexed(tape, "gather") & _indexed(tape, "scatter")
     for number, node in enumerate(tape.nodes):
         if number not in values:
             operands = [values[i] for i in node.inputs]
+            if node.prim.name in ("gather", "scatter"):
+                operands[1:] = [builder.value(builder.apply(wrapped, [v.number], {"length": at[1]}, node.where))
+                                if at in shared else v for v, at in zip(operands[1:], _places(tape, node), strict=True)]
             values[number] = _rebuilt(builder, node, operands, [in_memory.get(i, True) for i in node.inputs])
     outputs: list[Value] = []
     for place, o in enumerate(tape.outputs):
@@ -46,6 +55,18 @@ def _rebuilt(builder: Builder, node: Node, operands: list[Value], contiguous: li
     if prim.kind == "call":
         operands = [v if c else _copied(v, -1) for v, c in zip(operands, contiguous, strict=True)]
     return builder.value(builder.apply(prim, [v.number for v in operands], node.params, node.where))
+
+
+def _places(tape: Tape, node: Node) -> list[tuple[int, int]]:
+    """The index arrays of a gather or scatter, and the lengths that they index."""
+    shape = node.params.get("shape") or tape.nodes[node.inputs[0]].aval.shape
+    return [(i, shape[axis]) for axis, i in zip(node.params["axes"], node.inputs[1:], strict=True)]
+
+
+def _indexed(tape: Tape, name: str) -> set[tuple[int, int]]:
+    """What `_places` finds of all nodes of a kind, but for constants and numbers."""
+    return {(i, length) for node in tape.nodes if node.prim.name == name for i, length in _places(tape, node)
+            if tape.nodes[i].aval.ndim and tape.nodes[i].prim.kind != "const" and tape.nodes[i].aval.dtype == np.int64}
 
 
 def _copied(value: Value, slot: int) -> Value:

@@ -10,7 +10,9 @@ import math
 from collections.abc import Callable
 
 from jitad.compile.index import Affine, Index, Indices, as_expr, flattened, through, unflattened
+from jitad.compile.logistic import logistic_form
 from jitad.compile.loops import tag
+from jitad.compile.prepare import wrapped
 from jitad.compile.scalar import Expr, call, cast, const, select
 from jitad.primitives.reduce import parse
 from jitad.tape import Node, Tape
@@ -90,6 +92,9 @@ class Pull:
             if inverse is not None:
                 unit = operands[0].op == "const" and operands[0].args[0] == 1
                 return inverse if unit else operands[0] * inverse
+        shared = logistic_form(node.prim.name, operands)
+        if shared is not None:
+            return shared
         assert node.prim.scalar is not None
         result = node.prim.scalar(*operands, **node.params)
         return cast(result, dtype) if result.dtype != dtype else result
@@ -127,10 +132,10 @@ class Pull:
             return Affine(int(value.args[0]) % max(length, 1))
         if self._below(number) <= length:
             return cast(value, "i8")
-        if self.checked is not None:
-            self.checked(number, length)
         node = self.tape.nodes[number]
-        if node.prim.kind == "const" and (node.params["value"].value >= 0).all():
+        if self.checked is not None:
+            self.checked(node.inputs[0] if node.prim is wrapped else number, length)
+        if node.prim is wrapped or node.prim.kind == "const" and (node.params["value"].value >= 0).all():
             return cast(value, "i8")
         value = cast(value, "i8")
         return select(value < 0, value + length, value)

@@ -17,6 +17,8 @@ from typing import Any
 
 from llvmlite import binding
 
+from jitad.compile import opaque
+from jitad.compile import routines_fft as fft
 from jitad.compile import routines_functions as functions
 from jitad.compile import routines_general as general
 from jitad.compile import routines_spectral as spectral
@@ -36,7 +38,8 @@ ROUTINES: dict[str, Callable[..., None]] = {
     **{name: getattr(spectral, name) for name in (
         "eigh", "eigvalsh", "svd", "svdvals", "pinv", "orthogonal_factor", "qr", "lu", "lu_order")},
     **{name: getattr(functions, name) for name in ("expm", "sylvester", "sqrtm", "solve_banded", "solveh_banded")},
-    "cofactor": cofactor, "cofactor_tangent": cofactor_tangent, "argsort": argsort, "positions": positions}
+    "cofactor": cofactor, "cofactor_tangent": cofactor_tangent, "argsort": argsort, "positions": positions,
+    **{name: getattr(fft, name) for name in ("dft", "idft", "rdft", "irdft")}}
 EXTERNAL = {"cython_blas": ("gemm", "trmm", "trsm", "trsv"),
             "cython_lapack": ("potrf", "trtri", "lauum", "getrf", "gesdd", "syevd", "geqrf", "orgqr", "gees", "trsyl",
                               "gbsv", "pbsv")}
@@ -47,6 +50,8 @@ def build_routine(emitter: Any, name: str, pointers: list[Any], numbers: tuple[f
 
     `emitter` has the `builder` to write with.
     """
+    if name == "opaque":
+        return opaque.emit(emitter, pointers, *map(int, numbers))
     if name not in ROUTINES:
         raise NotImplementedError(f"no compiled routine {name}")
     register_symbols()

@@ -24,6 +24,8 @@ from jitad.compile.kernel_errors import Miss, SignatureMiss, StatusMiss
 from jitad.compile.loops import Call, Loop, Program, Statement
 from jitad.compile.lower import program_of
 from jitad.compile.native import Native, compile_module
+from jitad.compile.opaque import relaying
+from jitad.primitives.custom import has_code
 from jitad.tape import Tape
 
 __all__ = ["ArgumentType", "Kernel", "Miss", "SignatureMiss", "StatusMiss", "argument_type", "layout_of"]
@@ -66,7 +68,7 @@ class Kernel:
 
             made = numba_function(self.program, self.kinds, self._arrays, self.native.address(SWEEP))
         self.seconds = time.perf_counter() - start
-        return made
+        return relaying(made, self.tape) if has_code(self.tape.nodes) else made
 
     @cached_property
     def native(self) -> Native:

@@ -189,7 +189,10 @@ def expanded_function(module: ir.Module, op: str, arity: int, expand: Expansions
     function.attributes.add("alwaysinline" if inlined else "noinline")
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     arguments = {f"x{i}": argument for i, argument in enumerate(function.args)}
-    builder.ret(build(builder, expansion(expand[op], arity), arguments, expand, inline=inline or op in ROUTINES))
+    result = build(builder, expansion(expand[op], arity), arguments, expand, inline=inline or op in ROUTINES)
+    if getattr(result, "opname", "") == "fmul":
+        result.flags = []                  # rounded, and infinite if it overflows, before it meets the user's arithmetic
+    builder.ret(result)
     return function
 
 

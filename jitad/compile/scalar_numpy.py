@@ -30,7 +30,8 @@ MATH: dict[str, Callable[..., Any]] = {
     **{name: getattr(special, name) for name in _SCIPY.split()},
     "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2, "asinh": np.arcsinh,
     "acosh": np.arccosh, "atanh": np.arctanh, "pow": np.power, "lgamma": special.gammaln,
-    "gamma_function": special.gamma,
+    "gamma_function": special.gamma, "log1p_exp": lambda x: np.log1p(np.exp(x)),
+    "exp_share": lambda x: np.exp(x) / (1.0 + np.exp(x)),
 }
 """The functions behind the names that are not machine operations; they compute in float64."""
 

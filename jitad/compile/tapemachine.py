@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from jitad.compile.arguments import ArgumentType
+from jitad.compile.arguments import ArgumentType, argument_type
 from jitad.compile.kernel_errors import SignatureMiss, StatusMiss
 from jitad.compile.tapemachine_flatten import Flat, Unfit
 from jitad.compile.tapemachine_llvm import LANES, Interpreter, interpreter
@@ -50,11 +50,10 @@ class TapeMachine:
 
     @property
     def nbytes(self) -> int:
-        """The program and the memories that are kept."""
-        code = len(self.interpreter.native.code)
-        kept = sum(values.nbytes + cotangents.nbytes for values, cotangents in list(self._free))
-        program = self.program
-        return program.runs.nbytes + program.words.nbytes + self.first.nbytes + kept + code
+        """The program with one memory, and the code of the interpreter, which others may share."""
+        program, code = self.program, len(self.interpreter.native.code)
+        return program.runs.nbytes + program.words.nbytes + self.first.nbytes + (
+            16 * program.size) + code
 
     @cached_property
     def interpreter(self) -> Interpreter:
@@ -71,15 +70,14 @@ class TapeMachine:
             found = [_taken(values, places, aval) for places, aval in self.outputs]
             return found + self._reverse(values, cotangents) if self.gradients else found
         finally:
-            self._free.append(memory)
-            del self._free[KEPT:]
+            self._give_back(memory)
 
     def missed(self, inputs: Sequence[Any]) -> Guard | None:
         """The first guard that these inputs break."""
         values, _ = memory = self._memory()
         self._forward(values, inputs)
         wrong = values.view(np.int64)[self.guard_places] != self.expected
-        self._free.append(memory)
+        self._give_back(memory)
         return self.guards[int(wrong.argmax())] if wrong.any() else None
 
     def _memory(self) -> tuple[np.ndarray, np.ndarray]:
@@ -91,6 +89,10 @@ class TapeMachine:
             values = np.zeros(size)
             values[:len(self.first)] = self.first
             return values, np.full(size if self.gradients else 0, -0.0)
+
+    def _give_back(self, memory: tuple[np.ndarray, np.ndarray]) -> None:
+        self._free.append(memory)
+        del self._free[KEPT:]
 
     def _forward(self, values: np.ndarray, inputs: Sequence[Any]) -> None:
         for (place, aval), x in zip(self.inputs, inputs, strict=True):
@@ -114,8 +116,8 @@ class TapeMachine:
     def source(self) -> str:
         """The op-codes, with how often they come and in how many runs."""
         program = self.program
-        lines = [f"# tape machine: {self.operations} operations in {len(program.runs) // 2} runs, {program.given} inputs "
-                 f"and constants, {len(self.guards)} guards",
+        lines = [f"# tape machine: {self.operations} operations in {len(program.runs) // 2} runs, "
+                 f"{program.given} inputs and constants, {len(self.guards)} guards",
                  "# operations      runs  op-code (operands; d: with a cotangent)"]
         lines += [f"{count:12} {runs:9}  {code}" for code, (count, runs) in sorted(
             operations(program).items(), key=lambda line: -line[1][0])]
@@ -155,13 +157,16 @@ class MachineKernel:
         start = time.perf_counter()
         machine = self.machine
         machine.interpreter                                     # noqa: B018  compiles
-        wanted = [aval for _, aval in machine.inputs]
+        wanted = [(aval, kind) for (_, aval), kind in zip(machine.inputs, self.kinds, strict=True)]
 
         def call(*inputs: Any) -> Any:
             if len(inputs) != len(wanted):
                 raise SignatureMiss
-            for x, aval in zip(inputs, wanted, strict=True):
-                if isinstance(x, np.ndarray) and (x.shape != aval.shape or x.dtype != aval.dtype):
+            for x, (aval, kind) in zip(inputs, wanted, strict=True):
+                if kind.kind == "array":
+                    if not isinstance(x, np.ndarray) or x.shape != aval.shape or x.dtype != aval.dtype:
+                        raise SignatureMiss
+                elif argument_type(x) != kind:
                     raise SignatureMiss
             found = machine.run(inputs)
             return found[0] if len(found) == 1 else tuple(found)
@@ -184,9 +189,9 @@ def machine_of(builder: Builder, outputs: Sequence[Value], scalar: Value | None 
 def _loaded(flat: Flat, builder: Builder, outputs: Sequence[Value], scalar: Value | None, wrt: Sequence[Value],
             guards: tuple[Guard, ...]) -> TapeMachine:
     number = None if scalar is None else int(flat.at[scalar.number])
-    ends = [*(flat.at[v.number] for v in outputs), *(flat.at[g.node] for g in guards), *([] if number is None else [number])]
-    program = scheduled(flat, np.concatenate([np.ravel(e) for e in ends]).tolist() if ends else [])
-    place = program.place
+    ends = [*(flat.at[v.number] for v in outputs), *(flat.at[g.node] for g in guards)]
+    ends += [] if number is None else [number]
+    program, place = scheduled(flat, np.concatenate([np.ravel(e) for e in ends]).tolist() if ends else [])
     first = np.zeros(program.given)
     for constant, value in flat.constants:
         (first if value.dtype.kind == "f" else first.view(np.int64))[place[constant]] = value

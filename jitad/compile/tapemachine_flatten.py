@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from jitad.compile.loops import DTYPE_TAGS
 from jitad.compile.tapemachine_opcodes import OpCode
 from jitad.primitives.core import TABLE, Primitive
 from jitad.primitives.reduce import parse
 from jitad.tape import Aval, Node
 
 LIMIT = 1 << 30               # operations, whose places are 32-bit numbers
+FILLING = frozenset("spread scatter tril triu".split())
 MOVES = frozenset("view reshape concatenate update tril triu spread".split())
 INDEXED = {"gather": 1, "put": 2, "scatter": 1}     # and where their integer arrays begin
 BINARY = {"reduce_sum": "add", "reduce_any": "logical_or", "reduce_all": "logical_and"}
@@ -26,9 +28,8 @@ ZERO = 0                      # the place of what nothing was stored into
 class Unfit(Exception):
     """There is no form of this kind for a node."""
 
-    def __init__(self, node: Node, why: str):
-        super().__init__(f"{node.prim.name} at {node.where} {why}")
-        self.node = node
+    def __init__(self, node: Node | None, why: str):
+        super().__init__(why if node is None else f"{node.prim.name} at {node.where} {why}")
 
 
 class Flat:
@@ -51,7 +52,7 @@ class Flat:
         self._numbers: dict[Any, int] = {}
         self.at: list[Any] = [None] * len(nodes)
         active = set(wrt)
-        self._given(self._sort(np.dtype(np.int64), False))  # ZERO, whose bits are zero in any dtype
+        self._given(self._sort(np.dtype(np.int64), False))  # ZERO
         for number in inputs:
             aval = nodes[number].aval
             first = len(self.op)
@@ -63,6 +64,8 @@ class Flat:
 
     # --- numbers ---------------------------------------------------------------------------------
     def _sort(self, dtype: np.dtype[Any], active: bool) -> int:
+        if dtype.name not in DTYPE_TAGS or dtype.kind not in "fiub":
+            raise Unfit(None, f"numbers of dtype {dtype}")
         if dtype.name not in self._dtypes:
             self._dtypes.append(dtype.name)
         return 2 * self._dtypes.index(dtype.name) + (active and dtype.kind == "f")
@@ -102,7 +105,7 @@ class Flat:
     def _coded(self, prim: Primitive, places: Sequence[int], params: Any) -> tuple[int, int]:
         sorts = [self.sort[p] for p in places]
         if len(places) > len(self.operands):
-            raise Unfit(Node(prim, (), params, Aval((), np.dtype(float))), "takes too many operands")
+            raise Unfit(None, f"{prim.name} takes {len(places)} operands")
         code = OpCode(prim, tuple(sorted(params.items())), tuple(self._dtypes[s // 2] for s in sorts),
                       tuple(bool(s % 2) for s in sorts))
         if code.carries:
@@ -150,6 +153,8 @@ class Flat:
         if prim.kind == "const":
             return self._const(params["value"].value)
         operands = [self.at[i] for i in node.inputs]
+        if prim.name == "alias":
+            return operands[0]
         if prim.kind == "elementwise":
             return self._elementwise(node, operands)
         if prim.name == "view" and not node.aval.shape and params["index"]:
@@ -176,8 +181,6 @@ class Flat:
     def _elementwise(self, node: Node, operands: Sequence[Any]) -> Any:
         if not node.aval.shape:
             return self.emit(node.prim, operands, node.params)
-        if node.prim.name == "alias":
-            return operands[0]
         columns = [places.ravel().tolist() for places in operands]
         found = [self.emit(node.prim, places, node.params) for places in zip(*columns, strict=True)]
         return np.array(found, np.int64).reshape(node.aval.shape)
@@ -189,6 +192,8 @@ class Flat:
             if counts.max(initial=0) > 1:
                 raise Unfit(node, "adds elements up")
         found = np.asarray(node.prim.evaluate(*map(np.asarray, operands), **node.params))
+        if node.prim.name in FILLING and not found.all():
+            found = np.where(found == ZERO, self.constant(0, node.aval.dtype), found)
         return found if found.shape else int(found)
 
     def _reduced(self, prim: Primitive, places: np.ndarray, axes: tuple[int, ...], aval: Aval) -> Any:

@@ -5,13 +5,14 @@ one node, with the value that the forward sweep has left behind in the place of 
 """
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from jitad.compile.cython_special import is_special
 from jitad.compile.loops import tag
 from jitad.compile.pull import Pull
 from jitad.compile.scalar import Expr, const, var
@@ -68,7 +69,8 @@ class OpCode:
 
     def __str__(self) -> str:
         params = "".join(f" {k}={v}" for k, v in self.params)
-        marks = ", ".join(f"{'d' if a else ''}{tag(np.dtype(d))}" for d, a in zip(self.dtypes, self.active, strict=True))
+        marks = ", ".join(f"{'d' if a else ''}{tag(np.dtype(d))}"
+                          for d, a in zip(self.dtypes, self.active, strict=True))
         return f"{self.prim.name}{params} ({marks}) -> {tag(self.dtype)}"
 
     @property
@@ -77,15 +79,24 @@ class OpCode:
         return self.arity
 
     @cached_property
+    def _exprs(self) -> list[Expr]:
+        return [self.forward, *(e for c in self.reverse if c is not None for e in (c.value, c.mask) if e is not None)]
+
+    @cached_property
     def cheap(self) -> bool:
         """Whether it is a few operations that take a few cycles."""
-        exprs = [self.forward, *(e for c in self.reverse if c is not None for e in (c.value, c.mask) if e is not None)]
-        return all(_plain(e) for e in exprs)
+        return all(sum(1 for _ in _parts(e)) <= SMALL and all(p.op in PLAIN for p in _parts(e)) for e in self._exprs)
+
+    @cached_property
+    def lonely(self) -> bool:
+        """Whether it calls functions that know of no vector lanes."""
+        return any(is_special(p.op) for e in self._exprs for p in _parts(e))
 
     @property
     def mixes(self) -> bool:
         """Whether computing it for nothing costs less than to find out that it is not wanted."""
-        return self.cheap and self.arity <= 2 and {*self.dtypes, self.dtype.name} == {"float64"}
+        return self.arity <= 2 and {*self.dtypes, self.dtype.name} == {"float64"} and (
+            self.prim.partials is not None) and self.cheap
 
     def _applied(self) -> tuple[Builder, list[Value], Value]:
         builder = Builder()
@@ -110,11 +121,12 @@ class OpCode:
         factor = self.prim.partials is not None and {*self.dtypes, self.dtype.name} == {"float64"}
         ct = one(y) if factor else builder.input(y.aval, "ct")
         wrt = [x for x, active in zip(xs, self.active, strict=True) if active]
-        tape = optimise(builder.finish([y, *pullback(builder, [y], [ct], wrt)]))
+        split = [_split(ct) for ct in pullback(builder, [y], [ct], wrt)]
+        tape = optimise(builder.finish([y, *(v for pair in split for v in pair)]))
         known, *found = tape.outputs
         pull = _pulled(tape, {known} - set(tape.inputs))
-        parts = iter(found)
-        return [_contribution(tape, pull, next(parts), factor) if active else None for active in self.active]
+        pairs = iter(zip(found[::2], found[1::2], strict=True))
+        return [_contribution(tape, pull, *next(pairs), factor) if active else None for active in self.active]
 
 
 @dataclass(frozen=True)
@@ -126,28 +138,49 @@ class Mixture:
     arity: int = 2
     columns: int = 3
     dtypes: tuple[str, ...] = ("float64", "float64")
-    dtype: np.dtype[Any] = np.dtype(np.float64)
+    carries: bool = True
+    cheap: bool = True
+    lonely: bool = False
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(np.float64)
+
+    def __str__(self) -> str:
+        return " | ".join(map(str, self.codes))
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A sum of many numbers, in order. A run is one; its count is that of the terms, of which those that are taken away
+    are given by the complement of their places."""
+
+    columns: int = 0
     carries: bool = True
     cheap: bool = True
 
     def __str__(self) -> str:
-        return " | ".join(map(str, self.codes))
+        return "sums (f8, ...) -> f8"
+
+
+Code = OpCode | Mixture | Chain
+CHAIN = Chain()
 
 
 PLAIN = frozenset("const var add sub mul div neg abs lt le gt ge eq ne and or xor not select copysign".split())
 SMALL = 16                # operations of a plain expression
 
 
-def _plain(e: Expr) -> bool:
-    """Whether it is a few operations that take a few cycles."""
-    seen, stack = set[Expr](), [e]
-    while stack and len(seen) <= SMALL:
+def _parts(e: Expr) -> Iterator[Expr]:
+    """All operations of an expression."""
+    seen, stack = {e}, [e]
+    while stack:
         e = stack.pop()
-        if e.op not in PLAIN:
-            return False
-        seen.add(e)
-        stack += [a for a in e.args if isinstance(a, Expr) and a not in seen]
-    return len(seen) <= SMALL
+        yield e
+        for a in e.args:
+            if isinstance(a, Expr) and a not in seen:
+                seen.add(a)
+                stack.append(a)
 
 
 def _pulled(tape: Tape, known: set[int]) -> Pull:
@@ -162,13 +195,21 @@ def _pulled(tape: Tape, known: set[int]) -> Pull:
     return Pull(tape, known, read)
 
 
-def _contribution(tape: Tape, pull: Pull, number: int, factor: bool) -> Contribution | None:
-    node = tape.nodes[number]
-    if _is_zero(tape, number):
+def _split(ct: Value) -> tuple[Value, Value]:
+    """``select(mask, raw, 0)`` as (raw, mask): what is structurally zero, and so must not meet an infinity."""
+    node, builder = ct.node, ct.builder
+    if node.prim is select:
+        mask, raw, rest = map(builder.value, node.inputs)
+        if rest.node.prim.kind == "const" and not rest.node.params["value"].value.any():
+            return raw, mask
+    return ct, builder.const(True)
+
+
+def _contribution(tape: Tape, pull: Pull, number: int, mask: int, factor: bool) -> Contribution | None:
+    if _is_zero(tape, number) or _is_zero(tape, mask):
         return None
-    if node.prim is select and _is_zero(tape, node.inputs[2]):
-        return Contribution(pull.element(node.inputs[1], ()), pull.element(node.inputs[0], ()), factor)
-    return Contribution(pull.element(number, ()), None, factor)
+    counts = None if tape.nodes[mask].prim.kind == "const" else pull.element(mask, ())
+    return Contribution(pull.element(number, ()), counts, factor)
 
 
 def _is_zero(tape: Tape, number: int) -> bool:
@@ -176,4 +217,4 @@ def _is_zero(tape: Tape, number: int) -> bool:
     return node.prim.kind == "const" and not node.params["value"].value.any()
 
 
-__all__ = ["Contribution", "Mixture", "OpCode"]
+__all__ = ["CHAIN", "Chain", "Code", "Contribution", "Mixture", "OpCode"]

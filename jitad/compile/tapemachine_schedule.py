@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from jitad.compile.tapemachine_flatten import Flat
-from jitad.compile.tapemachine_llvm import CHAIN, LANES, Code
-from jitad.compile.tapemachine_opcodes import Mixture, OpCode
+from jitad.compile.tapemachine_llvm import LANES
+from jitad.compile.tapemachine_opcodes import CHAIN, Code, Mixture, OpCode
 
 MIXED = 6                     # op-codes of which all are computed for one
 LINKS = 8                     # operations of a sum from which it is a chain
@@ -24,20 +24,18 @@ GIVEN, INSIDE = -1, -2        # in place of an op-code: an input or constant; a 
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """`runs` are pairs (op-code, count), `words` what their operands read, with a margin behind; of the memory the first
-    `given` places are inputs and constants, the others results in order. `place` is that of each number of the
-    flat tape."""
+    """`runs` are pairs (op-code, count), `words` what their operands read, with a margin behind; of the memory the
+    first `given` places are inputs and constants, the others results in order."""
 
     codes: tuple[Code, ...]
     runs: np.ndarray
     words: np.ndarray
     given: int
     size: int
-    place: np.ndarray
 
 
-def scheduled(flat: Flat, wanted: Iterable[int]) -> Program:
-    """The program; `wanted` are the numbers that are read when it has run."""
+def scheduled(flat: Flat, wanted: Iterable[int]) -> tuple[Program, np.ndarray]:
+    """The program, and the places of the numbers of the flat tape; those of `wanted` are read when it has run."""
     plain = np.array([*flat.op, -1], np.int32)[:-1]
     codes, number, which = _mixed(flat.codes, np.bincount(plain[plain >= 0], minlength=len(flat.codes)))
     op, columns = number[plain], [np.array(c, np.int64) for c in flat.operands]
@@ -53,8 +51,9 @@ def scheduled(flat: Flat, wanted: Iterable[int]) -> Program:
     place = np.zeros(len(op), np.int32)
     place[given] = np.arange(len(given), dtype=np.int32)
     place[order] = np.arange(len(given), len(given) + len(order), dtype=np.int32)
-    runs, words = _encoded(codes, op[order], when[order], [c[order] for c in columns], which[plain[order]], place, chains)
-    return Program(codes, runs, words, len(given), len(given) + len(order), place)
+    runs, words = _encoded(codes, op[order], when[order], [c[order] for c in columns], which[plain[order]], place,
+                           chains)
+    return Program(codes, runs, words, len(given), len(given) + len(order)), place
 
 
 def _mixed(codes: Sequence[OpCode], counts: np.ndarray) -> tuple[tuple[Code, ...], np.ndarray, np.ndarray]:

@@ -20,7 +20,8 @@ from .scalar import Expr
 EXPANSIONS: dict[str, Callable[..., Expr]] = {
     name: getattr(family, name)
     for family, names in (
-        (explog, "exp exp2 expm1 log log2 log10 log1p tanh sinh cosh expit log_expit softplus logaddexp"),
+        (explog, "exp exp2 expm1 log log2 log10 log1p tanh sinh cosh expit log_expit softplus logaddexp "
+         "log1p_exp exp_share"),
         (trig, "sin cos tan"),
         (inverse, "arctan arctan2 arcsin arccos arcsinh arccosh arctanh"),
         (power, "cbrt hypot"),

@@ -1,7 +1,9 @@
 """The table of primitives: importing this package fills `core.TABLE`."""
 from jitad.primitives import (
     core,
+    custom,
     elementwise,
+    fft,
     index,
     linalg,
     order,
@@ -18,6 +20,6 @@ from jitad.primitives import (
     view,
 )
 
-__all__ = ["core", "elementwise", "index", "linalg", "order", "reduce", "scan", "special",
+__all__ = ["core", "custom", "elementwise", "fft", "index", "linalg", "order", "reduce", "scan", "special",
            "special_bessel", "special_cdf",
            "special_error", "special_gamma", "special_other", "special_polynomials", "special_power", "view"]

@@ -19,14 +19,15 @@ import numpy as np
 from jitad.errors import MutationError
 from jitad.tape import Builder, Value
 from jitad.trace import ufuncs
-from jitad.trace.dispatch import builder_in, call, not_mutable, noted_line, plain, refused
+from jitad.trace.complexes import Complex
+from jitad.trace.dispatch import as_value, builder_in, call, not_mutable, noted_line, plain, refused
 from jitad.trace.storage import Storage, constant
 from jitad.trace.tracer import Tracer
 from jitad.trace.windows import window_of
 
 __all__ = ["LocalArray", "Memory", "local"]
 
-KINDS = "biuf"
+KINDS = "biufc"
 
 
 class _Owner(np.ndarray):
@@ -39,7 +40,7 @@ class _Owner(np.ndarray):
 class Memory:
     """Concrete elements, and the storage that follows them once something traced is stored."""
 
-    __slots__ = ("__weakref__", "exports", "owner", "start", "storage")
+    __slots__ = ("__weakref__", "exports", "imaginary", "owner", "start", "storage")
 
     def __init__(self, array: np.ndarray):
         order: Any = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
@@ -48,7 +49,8 @@ class Memory:
         self.owner.memory = weakref.ref(self)
         self.start = self.owner.__array_interface__["data"][0]
         self.exports: list[weakref.ref[np.ndarray]] = []
-        self.storage: Storage | None = None
+        self.storage: Storage | None = None                        # of the real parts, if the elements are complex
+        self.imaginary: Storage | None = None
 
     def view(self, like: np.ndarray, start: int) -> np.ndarray:
         """The view of the owner that is to it as `like` is to the address `start`."""
@@ -73,8 +75,10 @@ class Memory:
                 f"a traced value is stored, at {builder.where()}, in an array whose memory is shared with an array or "
                 "a buffer that a library function made; make the array that is written a copy: a = a.copy()")
         owner = np.asarray(self.owner)
-        value = constant(builder, owner if owner.flags.c_contiguous else owner.T)
-        self.storage = Storage(value, plain=True)
+        owner = owner if owner.flags.c_contiguous else owner.T
+        parts = (owner.real, owner.imag) if owner.dtype.kind == "c" else (owner,)
+        self.storage, *rest = [Storage(constant(builder, np.ascontiguousarray(p)), plain=True) for p in parts]
+        self.imaginary = rest[0] if rest else None
 
 
 def local(result: Any) -> Any:
@@ -138,13 +142,19 @@ class LocalArray:
         if storage is None:
             return self.array
         if self.traced is None:
-            whole = Tracer(storage.builder, storage.base)
-            whole.settle_in(storage)
-            window = window_of(self.array, self.memory.start, self.array.itemsize)
-            traced = self.traced = whole.window_on(window)
-            if not self.array.flags.writeable:
-                traced.frozen = "assignment destination is read-only"
+            imaginary = self.memory.imaginary
+            self.traced = self._window(storage)
+            if imaginary is not None:
+                self.traced = Complex(self.traced, self._window(imaginary))
         return self.traced
+
+    def _window(self, storage: Storage) -> Tracer:
+        whole = Tracer(storage.builder, storage.base)
+        whole.settle_in(storage)
+        traced = whole.window_on(window_of(self.array, self.memory.start, self.array.itemsize))
+        if not self.array.flags.writeable:
+            traced.frozen = "assignment destination is read-only"
+        return traced
 
     def written_by(self, *things: Any) -> Any:
         """What to write into: traced if one of `things` is."""
@@ -192,7 +202,7 @@ class LocalArray:
         current, index = self.jitad_current, plain(index)
         if isinstance(current, Value) or builder_in(index) is None:
             return local(current[index])
-        return constant(builder_in(index), current)[index]          # type: ignore[arg-type,index]
+        return on_tape(builder_in(index), current)[index]
 
     def __setitem__(self, index: Any, value: Any) -> None:
         index, value = plain(index), plain(value)
@@ -248,6 +258,11 @@ class Flat:
         return self.array.size
 
 
+def on_tape(builder: Any, array: np.ndarray) -> Any:
+    """A concrete array as a constant of the tape."""
+    return as_value(builder, array) if array.dtype.kind == "c" else constant(builder, array)
+
+
 def call_on(function: Callable[..., Any], array: Any) -> Any:
     return on_arrays(function, (array,), {})
 
@@ -300,7 +315,7 @@ def _method(name: str) -> Callable[..., Any]:
         args, kwargs = plain(args), plain(kwargs)
         current = self.written_by(args, kwargs) if name in IN_PLACE else self.jitad_current
         if current is self.array and (builder := builder_in(args, kwargs)) is not None:
-            current = constant(builder, current)
+            current = on_tape(builder, current)
         return local(getattr(current, name)(*args, **kwargs))
     method.__name__ = name
     return method
@@ -333,6 +348,9 @@ def _property(name: str) -> property:
         return local(getattr(current, name))
 
     def setter(self: LocalArray, value: Any) -> None:
+        if name in ("real", "imag") and self.array.dtype.kind == "c":
+            setattr(self.written_by(plain(value)), name, plain(value))
+            return
         if self.memory.storage is not None:
             raise refused(self.jitad_current, f"setting .{name} of a traced array", "use a.reshape or a.astype")
         setattr(self.array, name, value)

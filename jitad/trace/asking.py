@@ -12,8 +12,8 @@ import numpy as np
 
 from jitad.errors import ConcretizationError
 from jitad.primitives.core import TABLE, select
-from jitad.trace.distributions import Distribution, Frozen
 from jitad.trace.complexes import Complex
+from jitad.trace.distributions import Distribution, Frozen
 from jitad.trace.tracer import Tracer
 from jitad.trace.where import user_line
 

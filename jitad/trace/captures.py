@@ -37,6 +37,7 @@ from jitad.trace import distributions, policy
 from jitad.trace.asking import VIEWS
 from jitad.trace.copies import Copies, GlobalsView
 from jitad.trace.leaves import refusal
+from jitad.trace.library import is_followed_function
 from jitad.trace.nested import CaptureView, Nested
 from jitad.trace.scan import Scan
 from jitad.trace.standins import ClassView, DictView, ModuleView, ObjectView, Poison, object_view, state_of, view_super
@@ -166,7 +167,7 @@ class Captures:
         traced = self.recorder.traced_input(value, name)
         self.inputs.append(traced)
         self.values.append(value)
-        return traced
+        return self.recorder.seen(traced, value)
 
     def poison(self, path: Path, why: str) -> Poison:
         return Poison(lambda: self.error(path, why))
@@ -348,6 +349,8 @@ class Captures:
             return self.take(value, at)
         if isinstance(value, ModuleType):
             return ModuleView(self, value, at)
+        if at is not None and is_followed_function(value):
+            return self.take(value, at)
         stand_in = policy.substitute(value)
         if stand_in is None:
             stand_in = policy.refused(value, f"{module.__name__}.{name}", user_line)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from jitad.errors import UnsupportedOperationError
-from jitad.primitives.core import cast, full
+from jitad.primitives.core import alias, cast, full
 from jitad.primitives.index import concatenate
 from jitad.primitives.view import broadcast_to, expand_dims, slice_dims
 from jitad.tape import Aval, Builder, Value
@@ -22,7 +22,7 @@ from jitad.trace.dispatch import as_value, builder_in, noted_line, plain, refuse
 from jitad.trace.leaves import is_complex
 from jitad.trace.tracer import Tracer
 
-__all__ = ["Complex", "as_complex", "constant", "is_zero", "pack", "pair", "parts_of", "unpacked"]
+__all__ = ["Complex", "as_complex", "constant", "form_of", "is_packed", "is_zero", "output_of", "pack", "pair", "parts_of", "unpacked"]
 
 ADVICE = "take its .real, .imag, np.abs or np.angle first, or write it with functions that have a rule"
 
@@ -264,9 +264,32 @@ def pack(z: Complex) -> Value:
         return concatenate(*parts, axis=parts[0].ndim - 1)
 
 
-def unpacked(packed: Any) -> Complex:
-    """The complex value that is packed in a traced array; its parts are views of that array."""
-    return Complex(packed[..., 0], packed[..., 1])
+def unpacked(packed: Any, value: Any) -> Complex:
+    """The complex input `value` that is packed in a traced array; its parts are views of that array."""
+    result = Complex(packed[..., 0], packed[..., 1])
+    if not result.ndim and not isinstance(value, np.ndarray):
+        result = Complex(packed[0], packed[1])
+        result.weak = type(value) is complex
+    return result
+
+
+ARRAY, SCALAR = -1, -2                       # slots of aliases that stand for complex results
+
+
+def output_of(z: Complex) -> Value:
+    """A complex result, packed; `form_of` tells it from a real array."""
+    return alias(pack(z), slot=ARRAY if z.ndim or z.boxed else SCALAR)
+
+
+def is_packed(value: Value) -> bool:
+    """Whether a result is complex: made by `output_of`."""
+    node = value.node
+    return node.prim is alias and node.params["slot"] in (ARRAY, SCALAR)
+
+
+def form_of(value: Value) -> tuple[str, str]:
+    """How a complex result is returned: form and dtype, as in `jitad.results`."""
+    return "complex" if value.ndim > 1 else "complex number", complex_dtype(value.dtype).name
 
 
 def split_packed(packed: Value) -> Complex:
@@ -284,6 +307,7 @@ def ufunc(function: np.ufunc, *operands: Any) -> Any:
 
 def function(numpy_function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``numpy_function(*args, **kwargs)``, where something is complex."""
+    from jitad.trace import complexes_linalg  # noqa: F401  (fills the table)
     from jitad.trace.complexes_functions import apply
 
     return apply(numpy_function, args, kwargs)

@@ -17,7 +17,7 @@ __all__ = ["SUBSTITUTES"]
 
 MAKERS = """zeros ones full arange linspace logspace geomspace eye identity tri array asarray asanyarray copy
 ascontiguousarray asfortranarray zeros_like ones_like full_like diag diagflat indices meshgrid vander fromfunction
-fromiter concatenate stack hstack vstack dstack column_stack block append tile repeat outer kron tril triu""".split()
+concatenate stack hstack vstack dstack column_stack block append tile repeat outer kron tril triu""".split()
 KEEP = frozenset({np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.require})
 
 
@@ -46,6 +46,16 @@ def _empty(shape: Any = None, dtype: Any = float, order: Any = "C", **options: A
 
 def _empty_like(prototype: Any, *args: Any, **kwargs: Any) -> Any:
     return np.zeros_like(prototype, *args, **kwargs)
+
+
+def _fromiter(iter: Any, dtype: Any, count: int = -1, *, like: Any = None) -> Any:
+    """``np.fromiter``, the elements of which may be traced."""
+    items = plain([item for item, _ in zip(iter, range(count), strict=False)] if count >= 0 else list(iter))
+    builder = builder_in(items)
+    if builder is None or len(items) < count:
+        return local(np.fromiter(items, dtype, count))
+    with noted_line(builder):
+        return local(SUBSTITUTES_OF_LISTS(items, dtype))
 
 
 def _array(object: Any, dtype: Any = None, *, copy: Any = True, order: str = "K", subok: bool = False, ndmin: int = 0,
@@ -85,6 +95,7 @@ def _fill() -> None:
     for name in MAKERS:
         function = getattr(np, name)
         SUBSTITUTES[function] = _maker(function, _TRACED.get(function) or SUBSTITUTES.get(function) or function)
+    SUBSTITUTES[np.fromiter] = wraps(np.fromiter)(_fromiter)
     SUBSTITUTES[np.empty] = wraps(np.empty)(_maker(_empty, _empty))
     SUBSTITUTES[np.empty_like] = wraps(np.empty_like)(_maker(_empty_like, _empty_like))
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import enum
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,9 @@ import numpy as np
 from jitad.primitives.core import SUPPORTED
 from jitad.tape import Aval
 
-__all__ = ["aval_of", "is_complex", "is_dynamic", "odd_arrays", "refusal"]
+__all__ = ["aval_of", "is_complex", "is_dynamic", "odd_arrays", "packed", "packed_all", "refusal"]
+
+_HALF = {np.dtype(np.complex128): np.dtype(np.float64), np.dtype(np.complex64): np.dtype(np.float32)}
 
 
 def is_dynamic(leaf: Any) -> bool:
@@ -26,9 +29,24 @@ def is_complex(x: Any) -> bool:
 
 
 def aval_of(value: Any) -> Aval:
-    """Shape and dtype of an array or number whose dtype is supported."""
+    """Shape and dtype of an array or number whose dtype is supported; of what is complex, those of `packed`."""
     dtype = np.asarray(value).dtype
+    if dtype in _HALF:
+        return Aval((*np.shape(value), 2), _HALF[dtype])
     return Aval(np.shape(value), dtype, type(value) in (int, float, bool))
+
+
+def packed(value: Any) -> np.ndarray:
+    """A complex number or array as a real array with the parts along a new last dimension; no copy of an array.
+    Raises for everything else."""
+    if isinstance(value, np.ndarray):
+        return value[..., None].view(_HALF[value.dtype])
+    return np.array([value.real, value.imag], _HALF[np.asarray(value).dtype])
+
+
+def packed_all(values: Iterable[Any]) -> list[Any]:
+    """Inputs of a kernel: `values`, the complex ones packed."""
+    return [packed(v) if is_complex(v) else v for v in values]
 
 
 def odd_arrays() -> tuple[type, ...]:
@@ -43,9 +61,9 @@ def refusal(value: Any) -> str | None:
     if isinstance(value, int) and not -2**63 <= value < 2**63:
         return "is an integer beyond 64 bits; pass it as a float"
     dtype = np.asarray(value).dtype
-    if dtype.name not in SUPPORTED:
+    if dtype.name not in SUPPORTED and dtype.newbyteorder("=") not in _HALF:
         if dtype.kind == "c":
-            return f"is complex ({dtype}); complex numbers are not supported: pass real and imaginary parts apart"
+            return f"has dtype {dtype}, which is not supported; convert it to complex128 or complex64"
         if dtype.kind == "O":
             return "is an object array; convert it with .astype(float)"
         return f"has dtype {dtype}, which is not supported; convert it to float64, float32, an integer or bool"

@@ -9,9 +9,8 @@ import numpy as np
 from jitad.primitives import index
 from jitad.primitives.core import cast
 from jitad.primitives.view import expand_dims, transpose
-from jitad.tape import Value
-from jitad.trace.dispatch import builder_in, implements, lift_all, refused, stand_in
-from jitad.trace.numpy_shape import at_least, atleast_3d, broadcast_to, ravel
+from jitad.trace.dispatch import implements, lift_all, stand_in
+from jitad.trace.numpy_shape import at_least, atleast_3d, ravel
 
 
 def _parts(arrays: Any) -> list[Any]:
@@ -104,24 +103,3 @@ def _depth(tree: Any) -> int:
 
 def _leaves(tree: Any) -> list[Any]:
     return [leaf for t in tree for leaf in _leaves(t)] if isinstance(tree, list) else [tree]
-
-
-@implements(np.pad)
-def pad(array: Any, pad_width: Any, mode: Any = "constant", *, constant_values: Any = 0) -> Any:
-    builder = builder_in(array, pad_width, constant_values)
-    if mode != "constant":
-        raise refused(builder, f"numpy.pad with mode={mode!r}", "use mode='constant' or np.concatenate")
-    a, = lift_all(array) if isinstance(array, Value) else lift_all(array, constant_values)[:1]
-    widths = np.broadcast_to(pad_width, (a.ndim, 2)).tolist()
-    values = constant_values if isinstance(constant_values, Value) else np.broadcast_to(constant_values, (a.ndim, 2))
-    for axis, (before, after) in enumerate(widths):
-        parts = [a]
-        for side, width in ((0, before), (1, after)):
-            if width:
-                number = values if isinstance(values, Value) else values[axis, side]
-                shape = (*a.shape[:axis], width, *a.shape[axis + 1:])
-                edge = cast(broadcast_to(number, shape) if isinstance(number, Value) else lift_all(
-                    a, np.full(shape, number, a.dtype))[1], a.dtype)
-                parts.insert(0 if side == 0 else len(parts), edge)
-        a = concatenate(parts, axis)
-    return a

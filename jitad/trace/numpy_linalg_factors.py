@@ -182,7 +182,8 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     dtype = np.result_type(as_float(a).dtype, as_float(b).dtype)
     a, b = cast(a, dtype), cast(b, dtype)
     rcond = static(max(a.shape) * eps(a) if rcond is None else rcond, a, "numpy.linalg.lstsq with a traced rcond")
-    return least_squares(a, b, float(rcond) if rcond >= 0 else eps(a), vector_residuals=True)
+    x, residuals, rank, s = least_squares(a, b, float(rcond) if rcond >= 0 else eps(a), vector_residuals=True)
+    return x, residuals, cast(rank, np.int32), s
 
 
 def least_squares(a: Any, b: Any, rcond: float, vector_residuals: bool) -> Any:

@@ -29,7 +29,7 @@ class Lines:
     count, so that each line has a length of its own."""
 
     def __init__(self, a: Value, axis: Any, skip: bool):
-        self.ndim, self.axes = a.ndim, axes_of(axis, a.ndim)
+        self.ndim, self.axes = a.ndim, axes_of(axis, a.ndim, strict=True)
         self.a = flatten_end(move_to_end(a, self.axes), len(self.axes))
         self.order = sorting_order(self.a)
         self.n: Any = self.a.shape[-1]

@@ -15,7 +15,7 @@ from jitad.primitives.reduce import cumsum as _cumsum
 from jitad.primitives.reduce import reduce_max, reduce_min, reduce_sum
 from jitad.primitives.view import broadcast_to, expand_dims
 from jitad.tape import Value
-from jitad.trace.dispatch import as_value, builder_in, implements, lift_all, lift_with, stand_in
+from jitad.trace.dispatch import as_value, builder_in, implements, lift_all, lift_with, refused, stand_in
 from jitad.trace.indexing import getitem
 from jitad.trace.numpy_elementwise import truth
 from jitad.trace.numpy_shape import flatten_end, move_to_end, ravel
@@ -24,13 +24,16 @@ from jitad.trace.ufuncs import apply_ufunc, as_float
 Absent = np._NoValue
 
 
-def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
-    """`axis` as NumPy's reductions take it, as a sorted tuple."""
+def axes_of(axis: Any, ndim: int, strict: bool = False) -> tuple[int, ...]:
+    """`axis` as NumPy's reductions take it, as a sorted tuple; those that are ufuncs take 0 and -1 of a number too."""
     if axis is None:
         return tuple(range(ndim))
-    if ndim == 0 and axis in (0, -1, ()):
+    if ndim == 0 and axis in (0, -1, ()) and not strict:
         return ()
-    return tuple(sorted(np.lib.array_utils.normalize_axis_tuple(axis, ndim)))
+    axes = np.lib.array_utils.normalize_axis_tuple(axis, ndim, allow_duplicate=True)
+    if len(set(axes)) < len(axes):
+        raise ValueError("duplicate value in 'axis'")
+    return tuple(sorted(axes))
 
 
 def keep(result: Any, axes: tuple[int, ...], keepdims: bool, ndim: int) -> Any:
@@ -40,6 +43,16 @@ def keep(result: Any, axes: tuple[int, ...], keepdims: bool, ndim: int) -> Any:
 @lru_cache(maxsize=256)
 def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.add.reduce(np.zeros(1, dtype)).dtype
+
+
+def total_dtype(a: Any, dtype: Any, name: str) -> np.dtype[Any]:
+    """The dtype in which NumPy adds up and multiplies."""
+    if dtype is not None:
+        return np.dtype(dtype)
+    found = sum_dtype(a.dtype)
+    if found == np.uint64:
+        raise refused(a, f"numpy.{name} of {a.dtype}, which gives uint64", "say dtype=np.int64")
+    return found
 
 
 def masked(x: Any, where: Any, other: Any) -> Any:
@@ -56,7 +69,7 @@ def sum_(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
          where: Any = True) -> Any:
     a = lift_with(a, where, initial)
     axes = axes_of(axis, a.ndim)
-    a = cast(a, sum_dtype(a.dtype) if dtype is None else dtype)
+    a = cast(a, total_dtype(a, dtype, "sum"))
     result = keep(reduce_sum(masked(a, where, 0), axes), axes, keepdims, a.ndim)
     if initial is not Absent and initial is not None:
         result = result + cast(as_value(a.builder, initial), a.dtype)
@@ -74,7 +87,7 @@ def prod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
     """A balanced tree of multiplications, so that derivatives of all orders are right at zeros."""
     a = lift_with(a, where, initial)
     axes = axes_of(axis, a.ndim)
-    a = cast(a, sum_dtype(a.dtype) if dtype is None else dtype)
+    a = cast(a, total_dtype(a, dtype, "prod"))
     x = tree(lambda p, q: p * q, flatten_end(move_to_end(masked(a, where, 1), axes), len(axes)), 1)
     result = keep(x, axes, keepdims, a.ndim)
     if initial is not Absent and initial is not None:
@@ -163,7 +176,7 @@ def _float_result(a: Any, dtype: Any) -> Any:
 def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *,
          where: Any = True) -> Any:
     a = lift_with(a, where)
-    axes, a = axes_of(axis, a.ndim), _float_result(a, dtype)
+    axes, a = axes_of(axis, a.ndim, strict=True), _float_result(a, dtype)
     total = sum_(a, axes, keepdims=keepdims, where=where)
     return fresh(cast(apply_ufunc(np.true_divide, total, _count(a, axes, where, keepdims)), a.dtype))
 
@@ -173,7 +186,7 @@ def var(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any 
         where: Any = True, mean: Any = Absent, correction: Any = Absent) -> Any:
     a = lift_with(a, where)
     ddof = ddof if correction is Absent else correction
-    axes, a = axes_of(axis, a.ndim), _float_result(a, dtype)
+    axes, a = axes_of(axis, a.ndim, strict=True), _float_result(a, dtype)
     centre = FUNCTION_MEAN(a, axes, keepdims=True, where=where) if mean is Absent else mean
     squares = sum_(np.square(a - centre), axes, keepdims=keepdims, where=where)
     count = _count(a, axes, where, keepdims)
@@ -225,9 +238,9 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any
 
 # --- along an axis ---------------------------------------------------------------------------
 
-def _line(a: Any, axis: Any, dtype: Any) -> tuple[Any, int]:
+def _line(a: Any, axis: Any, dtype: Any, name: str) -> tuple[Any, int]:
     a, = lift_all(a)
-    a = cast(a, sum_dtype(a.dtype) if dtype is None else dtype)
+    a = cast(a, total_dtype(a, dtype, name))
     if axis is None:
         a, axis = ravel(a), 0
     if a.ndim == 0:
@@ -237,13 +250,13 @@ def _line(a: Any, axis: Any, dtype: Any) -> tuple[Any, int]:
 
 @implements(np.cumsum)
 def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    a, axis = _line(a, axis, dtype)
+    a, axis = _line(a, axis, dtype, "cumsum")
     return _cumsum(a, axis=axis, reverse=False)
 
 
 @implements(np.cumprod)
 def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    a, axis = _line(a, axis, dtype)
+    a, axis = _line(a, axis, dtype, "cumprod")
     return _cumprod(a, axis)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from jitad.errors import CaptureError
+from jitad.trace import library
 from jitad.trace.where import is_library_file
 
 __all__ = [
@@ -45,6 +46,8 @@ def is_user_module(module: ModuleType) -> bool:
 
 def is_user_function(function: FunctionType) -> bool:
     """Whether a function is the user's, and so runs as a copy that sees traced captures."""
+    if library.is_followed_function(function):
+        return True
     if _top(function.__module__) not in LIBRARIES or _top(function.__globals__.get("__name__")) not in LIBRARIES:
         return True
     file = function.__code__.co_filename  # a user's module may have the name of one of Python's
@@ -71,7 +74,9 @@ def is_user_class(cls: type) -> bool:
 
 def is_followed(cls: type) -> bool:
     """Whether the instances of a class get a stand-in through which their attributes are read."""
-    return is_user_class(cls) or cls is SimpleNamespace or (cls.__module__, cls.__name__) == ("argparse", "Namespace")
+    if is_user_class(cls) or cls is SimpleNamespace or library.is_followed_module(cls.__module__):
+        return True
+    return (cls.__module__, cls.__name__) == ("argparse", "Namespace")
 
 
 def is_opaque(cls: type) -> bool:
@@ -104,9 +109,10 @@ def is_mutable(value: Any) -> bool:
 def substitute(value: Any) -> Any | None:
     """What stands for a library's callable in recorded code, or None."""
     from jitad.trace.creation import SUBSTITUTES
+    from jitad.trace.numpy_grids import INDEXERS
 
     if not callable(value):
-        return None
+        return INDEXERS.get(id(value))
     try:
         return SUBSTITUTES.get(value)
     except Exception:  # unhashable
@@ -150,7 +156,8 @@ def _impurity(value: Any) -> str | None:
 
 
 def refused(value: Any, name: str, where: Callable[[], Any]) -> Any | None:
-    """A callable that raises in place of one that is impure, or None when the value is fine."""
+    """A callable that raises in place of one that is impure, or has no rule for traced values; None when the value is
+    fine."""
     if value is datetime.datetime or value is datetime.date:
         return _refusing_date(value, where)
     if value is pathlib.Path or isinstance(value, pathlib.Path):
@@ -161,7 +168,7 @@ def refused(value: Any, name: str, where: Callable[[], Any]) -> Any | None:
         return stand_in(value) if is_library_distribution(value) else None
     why = _impurity(value)
     if why is None:
-        return None
+        return library.guarded(value)
     return Refused(name, why, where)
 
 

@@ -27,8 +27,9 @@ from jitad.evaluate import evaluate_node
 from jitad.primitives.core import TABLE
 from jitad.tape import Aval, Builder, Tape, Value, Where
 from jitad.trace.captures import Captures
+from jitad.trace.complexes import Complex, as_complex, constant, output_of, unpacked
 from jitad.trace.dispatch import plain
-from jitad.trace.leaves import aval_of, is_dynamic, refusal
+from jitad.trace.leaves import aval_of, is_complex, is_dynamic, packed, refusal
 from jitad.trace.policy import is_user_class
 from jitad.trace.pytree import TreeDef, classes_in, flatten, unflatten
 from jitad.trace.tracer import Tracer
@@ -51,6 +52,16 @@ def current() -> Recorder | None:
     """The innermost recording under way in this thread."""
     recorders = _stack.recorders
     return recorders[-1] if recorders else None
+
+
+@contextmanager
+def outside() -> Iterator[None]:
+    """As if this thread recorded nothing: for Python code that is called, not recorded."""
+    recorders, _stack.recorders = _stack.recorders, []
+    try:
+        yield
+    finally:
+        _stack.recorders = recorders
 
 
 @contextmanager
@@ -78,6 +89,8 @@ class Recorder(Builder):
         self._concrete: dict[int, Any] = {}
         self._places: dict[tuple[int, int], tuple[Where | None, CodeType]] = {}
         self.examples: dict[int, int] = {}               # placeholders for one example -> all of them
+        self.likely: dict[int, int] = {}                 # placeholders -> what has the value that they may have
+        self.explorer: Any = None                        # decides in place of the values; see `trace.elementwise`
 
     def where(self, depth: int = 1) -> Where | None:
         """The user's line: the innermost one from `depth` frames above this method outwards."""
@@ -99,8 +112,13 @@ class Recorder(Builder):
         aval = aval_of(value)
         traced: Any = self.input(aval, name)
         traced.boxed = isinstance(value, np.ndarray) and not aval.shape
-        self._concrete[traced.number] = np.asarray(value, aval.dtype)
+        self._concrete[traced.number] = packed(value) if is_complex(value) else np.asarray(value, aval.dtype)
         return traced
+
+    @staticmethod
+    def seen(traced: Value, value: Any) -> Any:
+        """What recorded code gets for the input of `value`: of what is complex, a pair of views."""
+        return unpacked(traced, value) if is_complex(value) else traced
 
     def concrete(self, number: int) -> Any:
         """The value of a node for the arguments that are being recorded."""
@@ -130,8 +148,16 @@ class Recorder(Builder):
             pending.pop()
         return known[number]
 
+    def know(self, number: int, value: Any) -> None:
+        """Keep the value of a node that has been computed elsewhere."""
+        self._concrete[number] = value
+
     def decide(self, value: Value) -> Any:
         """The number behind a 0-d boolean or integer. The tape is right for calls with the same one only."""
+        if self.explorer is not None:
+            chosen = self.explorer.decide(value)
+            if chosen is not None:
+                return chosen
         found = self.concrete(value.number).item()
         self.guard(value, found, user_line(2))
         return found
@@ -156,8 +182,6 @@ class Recorder(Builder):
 
     def as_complex(self, x: Value, dtype: Any) -> Value:
         """`x` in a complex dtype."""
-        from jitad.trace.complexes import as_complex
-
         return as_complex(x, dtype)
 
     def close(self) -> Builder:
@@ -323,7 +347,7 @@ class _Arguments:
             return leaf
         self.values.append(leaf)
         self.inputs.append(self.recorder.traced_input(leaf, path))
-        return self.inputs[-1]
+        return self.recorder.seen(self.inputs[-1], leaf)
 
 
 def _static_refusal(leaf: Any) -> str | None:
@@ -344,12 +368,16 @@ def as_output(recorder: Recorder, leaf: Any, path: str, where: Where | None) -> 
     if isinstance(leaf, Value):
         if leaf.builder is not recorder:
             raise recorder.foreign(leaf)
+        if isinstance(leaf, Complex):
+            return output_of(leaf)
         return leaf.detached() if isinstance(leaf, Tracer) and leaf.storage is not None else leaf   # as it is now
     why = refusal(leaf) if is_dynamic(leaf) else f"is {_kind(leaf)}"
     if why is not None:
         hint = "; is a return statement missing?" if leaf is None else "; return arrays and numbers"
         raise OutputError(f"`{recorder.function_name}` returned something that cannot be on a tape: "
                           f"{path} {why} (called at {where}){hint}")
+    if is_complex(leaf):
+        return output_of(constant(recorder, leaf))
     return recorder.const(leaf, weak=type(leaf) in (int, float))
 
 

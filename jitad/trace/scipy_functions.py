@@ -1,6 +1,8 @@
 """All functions that do not dispatch and have a rule: importing this module fills `SUBSTITUTES`."""
 from jitad.trace import (
     numpy_substitutes,
+    scipy_distance,
+    scipy_integrate,
     scipy_linalg,
     scipy_linalg_factors,
     scipy_linalg_structured,
@@ -8,5 +10,5 @@ from jitad.trace import (
 )
 from jitad.trace.substitutes import SUBSTITUTES
 
-__all__ = ["SUBSTITUTES", "numpy_substitutes", "scipy_linalg", "scipy_linalg_factors",
-           "scipy_linalg_structured", "scipy_special"]
+__all__ = ["SUBSTITUTES", "numpy_substitutes", "scipy_distance", "scipy_integrate", "scipy_linalg",
+           "scipy_linalg_factors", "scipy_linalg_structured", "scipy_special"]

@@ -55,6 +55,8 @@ def apply_ufunc(ufunc: np.ufunc, *operands: Any) -> Any:
     operands = tuple(_operand(builder, o) for o in operands)
     if all(is_weak(o) for o in operands):
         operands = tuple(strong(o) for o in operands)
+    if ufunc is np.square and (modulus := _modulus(operands[0])) is not None:
+        return modulus
     if ufunc is np.power:
         _check_power(builder, *operands)
         return _power(row, *operands)
@@ -77,6 +79,14 @@ def _power(row: Primitive, base: Any, exponent: Any) -> Any:
         factor = select(other, select(TABLE["lt"](base, 0.0), np.nan, TABLE["copysign"](1.0, base)), 1.0)
         factor = cast(TABLE["stop_gradient"](factor), result.dtype)
     return result * factor
+
+
+def _modulus(x: Any) -> Any:
+    """``a * a + b * b`` where `x` is ``hypot(a, b)``: no root, and no quotient in the derivative."""
+    if not isinstance(x, Value) or x.node.prim.name != "hypot":
+        return None
+    a, b = (x.builder.value(i) for i in x.node.inputs)
+    return a * a + b * b
 
 
 def _operand(builder: Any, operand: Any) -> Any:

@@ -1,0 +1,148 @@
+"""The way from Python into a kernel of which only some inputs vary; the others are bound once.
+
+The built-in function takes the free arguments alone and looks at those alone. The bound ones are words behind the
+table of addresses: that of an array's data, or a number. What the kernel does not serve (other arguments, keywords, a
+status) goes to a Python function, the last word.
+"""
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from jitad.compile.arguments import ArgumentType, argument_type, layout_of
+from jitad.compile.emit_llvm import MEMORY, emit_llvm
+from jitad.compile.entry_call import ENTRY, python_function
+from jitad.compile.entry_layout import PLACES, WORD, UnknownLayout, layout
+from jitad.compile.entry_llvm import INT64, NULL, POINTER, Entry
+from jitad.compile.kernel_errors import Miss
+from jitad.compile.loops import Buffer, Program
+from jitad.compile.lower import program_of
+from jitad.compile.native import Native, compile_module
+from jitad.compile.runtime import SWEEP, Kernel
+from jitad.tape import Tape
+
+
+def word(x: Any) -> bytes:
+    """How bound data is handed over: the address of an array's elements, or a number."""
+    if isinstance(x, np.ndarray):
+        return struct.pack("N", x.ctypes.data)
+    return np.asarray(x).tobytes().ljust(WORD, b"\0")
+
+
+def in_order(x: Any) -> Any:
+    """An array that a kernel can read where it is: C or Fortran order; others are copied."""
+    if not isinstance(x, np.ndarray) or (x.flags.aligned and (x.flags.c_contiguous or x.flags.f_contiguous)):
+        return x
+    return np.array(x, order="C")
+
+
+def order_of(x: Any) -> str:
+    """How bound data lies in memory, as the compiler wants to know it."""
+    if not isinstance(x, np.ndarray):
+        return "number"
+    return "C" if x.flags.c_contiguous else "F"
+
+
+class BoundKernel:
+    """The compiled form of a tape whose `free` first inputs vary; `kinds` are those of all inputs.
+
+    The code knows nothing of the bound data but shapes and order, so it serves any number of them.
+    """
+
+    saved = True
+
+    def __init__(self, tape: Tape, kinds: tuple[ArgumentType, ...], free: int):
+        self.tape, self.kinds, self.free = tape, kinds, free
+        self.program: Program = program_of(tape, tuple(map(layout_of, kinds)))
+
+    @cached_property
+    def _native(self) -> Native | None:
+        try:
+            at = layout()
+        except UnknownLayout:
+            return None
+        module = ir.Module(name="jitad")
+        sweep = emit_llvm(self.program, module, SWEEP)
+        kind = ir.FunctionType(POINTER, [POINTER, POINTER.as_pointer(), INT64, POINTER])
+        function = ir.Function(module, kind, ENTRY)
+        for attribute in ("nounwind", "noinline", "optnone"):
+            function.attributes.add(attribute)
+        arrays = [self.tape.nodes[o].aval.ndim > 0 for o in self.tape.outputs]
+        _BoundEntry(self.program, function, sweep, at, self.free).run(self.kinds, arrays)
+        return compile_module(module, straight=self.program.straight or self.program.sequential)
+
+    @property
+    def nbytes(self) -> int:
+        """Machine code and constants."""
+        return len(self._native.code) if self._native is not None else 0
+
+    def function(self, data: Sequence[Any], otherwise: Callable[..., Any]) -> Callable[..., Any]:
+        """The kernel of the free inputs, with `data` for the others, which must not be written from now on;
+        `otherwise` is called with what the kernel does not serve."""
+        native = self._native
+        if native is not None:
+            words = b"".join(map(word, data)) + struct.pack("N", id(otherwise))
+            return python_function(native, words, {"data": tuple(data), "otherwise": otherwise})
+        kernel = Kernel(self.tape, self.kinds).call
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            try:
+                if not kwargs and len(args) == self.free and argument_kinds(args) == self.kinds[:self.free]:
+                    return kernel(*args, *data)
+            except Miss:
+                pass
+            return otherwise(*args, **kwargs)
+        return call
+
+
+def argument_kinds(values: Sequence[Any]) -> tuple[ArgumentType, ...] | None:
+    """The kinds of arguments; None if there is one that no kernel takes."""
+    try:
+        return tuple(map(argument_type, values))
+    except TypeError:
+        return None
+
+
+class _BoundEntry(Entry):
+    """An entry that takes the `free` first inputs as arguments and the others from behind the table."""
+
+    def __init__(self, program: Program, function: ir.Function, sweep: ir.Function, at: Any, free: int):
+        *_, self.names = function.args
+        super().__init__(program, function, sweep, at)
+        self.free = free
+        self.stopped = self.builder.alloca(ir.IntType(1))
+        self.builder.store(ir.IntType(1)(0), self.stopped)
+
+    def arguments(self, kinds: Sequence[ArgumentType]) -> list[Any]:
+        self.require(self.builder.icmp_unsigned("==", self.names, NULL))
+        self.require(self.builder.icmp_signed("==", self.count, INT64(self.free)))
+        raw: list[Any] = []
+        for number, (p, kind) in enumerate(zip(self.program.parameters, kinds, strict=True)):
+            if number >= self.free:
+                dtype = MEMORY[p.dtype].as_pointer() if isinstance(p, Buffer) else MEMORY[p[1]]
+                raw.append(self.load(self.holder, self._place(number - self.free), dtype))
+                continue
+            value = self.builder.load(self.builder.gep(self.args, [INT64(number)]))
+            raw += self.array(value, kind, p) if isinstance(p, Buffer) else [self.number(value, kind, p[1])]
+        return raw
+
+    def _place(self, number: int) -> int:
+        return self.at.table + WORD * (len(PLACES) + number)
+
+    def stop(self) -> None:
+        self.builder.store(ir.IntType(1)(1), self.stopped)
+
+    def leave(self) -> None:
+        fail = self.function.append_basic_block("fail")
+        self.builder.cbranch(self.builder.load(self.stopped), self.miss, fail)
+        self.builder.position_at_end(fail)
+        self.builder.ret(NULL)
+
+    def look_further(self) -> None:
+        otherwise = self.load(self.holder, self._place(len(self.program.parameters) - self.free), POINTER)
+        self.builder.ret(self.call("PyObject_Vectorcall", POINTER, otherwise, self.args, self.count, self.names))

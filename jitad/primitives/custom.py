@@ -1,0 +1,63 @@
+"""Rows that users fill: values with derivative rules of their own, and Python code that the tape calls.
+
+``custom(y, *inputs, *reads)`` is `y`, with other derivatives: those of tapes among its params, on which the user's
+rules were recorded. ``opaque(*inputs)`` is what a Python function gives, as a vector.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from jitad.errors import UnsupportedOperationError
+from jitad.primitives.core import Primitive
+from jitad.tape import Aval, Value
+
+custom = Primitive("custom", kind="custom", evaluate=lambda y, *rest, **params: y, infer=lambda y, *rest, **params: y,
+                   cost=0)
+"""The first operand, whose derivatives with respect to the next `inputs` operands are those of the rules.
+
+Params: `name` for errors; `inputs`, how many; `split`, how many of the operands that follow are read by the first rule,
+the others by the second; `vjp`, a tape ``(ct, y, *reads) -> cotangents`` of the inputs numbered `reach`, those of the
+others being zero; `jvp`, a tape ``(*tangents, y, *reads) -> tangent``. One of the tapes may be None. What the first
+operand depends on by itself, not by way of the inputs, is differentiated as ever. The rules are in
+`jitad.differentiate_custom`; optimisation drops the node."""
+
+
+class Code:
+    """Python code on a tape: `serve` makes the vector of the result, of `size` and `dtype`, from arrays of the types
+    `operands`. Equal only to itself; a kernel that calls it keeps it alive. `function` is the user's."""
+
+    def __init__(self, name: str, function: Callable[..., Any], serve: Callable[[Sequence[np.ndarray]], np.ndarray],
+                 operands: tuple[Aval, ...], size: int, dtype: np.dtype[Any]) -> None:
+        self.name, self.function, self.serve = name, function, serve
+        self.operands, self.size, self.dtype = operands, size, dtype
+        self.entry: Any = None                           # how compiled code calls it; see `jitad.compile.opaque`
+
+    def __repr__(self) -> str:
+        return f"`{self.name}`"
+
+
+def _no_derivative(like: Value, code: Code) -> NoReturn:
+    raise UnsupportedOperationError(
+        f"`{code.name}` at {like.builder.line} is opaque Python, which has no derivative of its own; give "
+        "jitad.primitive a vjp= or jvp= rule, or wrap the argument in jitad.stop_gradient if it is no variable")
+
+
+def _opaque_vjp(ct: Value, y: Value, *inputs: Value, code: Code) -> NoReturn:
+    _no_derivative(y, code)
+
+
+opaque = Primitive("opaque", kind="call", evaluate=lambda *inputs, code: code.serve(inputs),
+                   infer=lambda *inputs, code: Aval((code.size,), code.dtype), vjp=_opaque_vjp, jvp=_opaque_vjp,
+                   cost=1000)
+"""What the `Code` of the param `code` makes of arrays with at least one dimension."""
+
+
+def has_code(nodes: Sequence[Any]) -> bool:
+    """Whether nodes, or loops among them, call Python."""
+    return any(n.prim is opaque or (n.prim.kind == "scan" and has_code(n.params["body"].nodes)) for n in nodes)
+
+
+__all__ = ["Code", "custom", "has_code", "opaque"]

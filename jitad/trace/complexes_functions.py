@@ -1,0 +1,411 @@
+"""NumPy's functions of complex values: structural and linear ones part by part, products by their expansion, and those
+with a meaning of their own for complex numbers. What is not here is refused by name."""
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from jitad.primitives.core import full
+from jitad.tape import Value
+from jitad.trace import numpy_functions  # noqa: F401  (fills the table)
+from jitad.trace.complexes import ADVICE, Complex, as_complex, pair, parts_of, ufunc
+from jitad.trace.complexes_ufuncs import absolute, angle
+from jitad.trace.dispatch import FUNCTIONS, SHARING, as_value, builder_in, call, detached, name_of, plain, refused
+from jitad.trace.leaves import is_complex
+from jitad.trace.numpy_reduce import axes_of, root
+
+RULES: dict[Any, Callable[..., Any]] = {}
+PARTWISE: dict[Any, tuple[str, ...]] = {}
+"""Functions that act on real and imaginary parts alike, with the names of the parameters that are data; none: the
+first."""
+MULTILINEAR: dict[Any, Callable[..., tuple[list[Any], Callable[..., Any]]]] = {}
+"""Functions that are linear in each of several operands: from the arguments the operands and what is to be called with
+them."""
+
+
+def apply(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``function(*args, **kwargs)``, something in which is complex."""
+    builder = builder_in(args, kwargs)
+    if kwargs.get("out") is not None:
+        raise refused(builder, f"{name_of(function)} with out=", "use the returned array instead")
+    if function in RULES:
+        result = RULES[function](*args, **kwargs)
+    elif function in PARTWISE:
+        result = partwise(function, args, kwargs)
+    elif function in MULTILINEAR:
+        operands, rest = MULTILINEAR[function](*args, **kwargs)
+        result = expanded(operands, rest)
+    else:
+        raise refused(builder, f"{name_of(function)} of complex values", ADVICE)
+    return result if function in SHARING else detached(result, (*args, *kwargs.values()))
+
+
+def rule(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def enter(impl: Callable[..., Any]) -> Callable[..., Any]:
+        RULES.update(dict.fromkeys(functions, impl))
+        return impl
+    return enter
+
+
+# --- part by part ------------------------------------------------------------------------------------
+
+_SIGNATURES: dict[Any, inspect.Signature] = {}
+
+
+def partwise(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The function of the real parts and of the imaginary parts of its data."""
+    signature = _SIGNATURES.get(function)
+    if signature is None:
+        signature = _SIGNATURES[function] = inspect.signature(FUNCTIONS[function])
+    bound = signature.bind(*args, **kwargs)
+    names = PARTWISE[function] or (next(iter(signature.parameters)),)
+    found = []
+    for part in (0, 1):
+        arguments = {n: part_of(v, part) if n in names else v for n, v in bound.arguments.items()}
+        taken = inspect.BoundArguments(signature, arguments)              # type: ignore[arg-type]
+        builder = builder_in(taken.args, taken.kwargs)
+        found.append(call(function, *taken.args, **taken.kwargs) if builder is not None else function(
+            *taken.args, **taken.kwargs))
+    return joined(*found)
+
+
+def part_of(value: Any, part: int) -> Any:
+    """Real (0) or imaginary (1) parts of data, also in lists; of what is real the latter is 0."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(part_of(v, part) for v in value)
+    if isinstance(value, Complex):
+        return value.im if part else value.re
+    if is_complex(value):
+        return value.imag if part else value.real
+    if not part or value is np._NoValue or value is None:
+        return value
+    if isinstance(value, Value):
+        return full(value, 0, value.shape, value.dtype)
+    return value * 0
+
+
+def joined(re: Any, im: Any) -> Any:
+    """The complex values of two results of one structure."""
+    if isinstance(re, (list, tuple)):
+        parts = [joined(a, b) for a, b in zip(re, im, strict=True)]
+        return type(re)(parts) if type(re) in (list, tuple) else type(re)(*parts)
+    if isinstance(re, Value) and isinstance(im, Value) and re.dtype == im.dtype and re.dtype.kind == "f":
+        return Complex(re, im)
+    return pair(re, im)
+
+
+_FIRST = """reshape ravel transpose matrix_transpose permute_dims swapaxes moveaxis rollaxis expand_dims squeeze flip
+fliplr flipud rot90 diagonal broadcast_to split array_split hsplit vsplit dsplit unstack sum mean cumsum cumulative_sum
+roll repeat tile trapezoid trace tril triu take take_along_axis compress delete diag diagflat average resize copy
+linalg.diagonal linalg.trace linalg.matrix_transpose gradient extract
+fft.fftshift fft.ifftshift""".split()
+_TRANSFORMS = "fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2 fftn ifftn rfftn irfftn".split()
+_SEVERAL = {
+    "concatenate": "arrays", "stack": "arrays", "hstack": "tup", "vstack": "tup", "dstack": "tup",
+    "column_stack": "tup", "append": "arr values", "block": "arrays", "broadcast_arrays": "args", "where": "branches",
+    "select": "choicelist default", "insert": "arr values", "pad": "array constant_values", "diff": "a prepend append",
+    "ediff1d": "ary to_end to_begin", "atleast_1d": "arys", "atleast_2d": "arys", "atleast_3d": "arys",
+    "choose": "choices"}
+
+
+def _function(name: str) -> Any:
+    found: Any = np
+    for step in name.split("."):
+        found = getattr(found, step, None)
+    return found
+
+
+def fill() -> None:
+    """Enter the functions that act part by part."""
+    for name in _FIRST:
+        if _function(name) in FUNCTIONS:
+            PARTWISE[_function(name)] = ()
+    for name in _TRANSFORMS:
+        RULES[getattr(np.fft, name)] = FUNCTIONS[getattr(np.fft, name)]
+    for name, parameters in _SEVERAL.items():
+        if _function(name) in FUNCTIONS:
+            PARTWISE[_function(name)] = tuple(parameters.split())
+
+
+# --- products ------------------------------------------------------------------------------------------
+
+def expanded(operands: list[Any], function: Callable[..., Any]) -> Any:
+    """``function(*operands)``, linear in each: the sum over real and imaginary parts of the complex ones."""
+    builder = builder_in(operands)
+    total: list[Any] = [None, None]
+
+    def descend(taken: list[Any], power: int) -> None:
+        if len(taken) == len(operands):
+            term = function(*taken)
+            place, minus = power % 2, power % 4 >= 2
+            before = total[place]
+            total[place] = (-term if minus else term) if before is None else (
+                before - term if minus else before + term)
+            return
+        operand = operands[len(taken)]
+        if isinstance(operand, Complex) or is_complex(operand):
+            re, im = parts_of(builder, operand)
+            descend([*taken, re], power)
+            descend([*taken, im], power + 1)
+        else:
+            descend([*taken, operand], power)
+    descend([], 0)
+    return joined(*total)
+
+
+def _plainly(function: Any, count: int, conjugated: int | None = None) -> Callable[..., Any]:
+    """The first `count` arguments are the operands, one of them perhaps conjugated."""
+    def take(*args: Any, **kwargs: Any) -> tuple[list[Any], Callable[..., Any]]:
+        operands = [plain(a) for a in args[:count]]
+        if len(operands) < count:
+            raise refused(builder_in(args, kwargs), f"{name_of(function)} of complex values called by keyword",
+                          "pass the arrays by position")
+        builder = builder_in(operands)
+        operands = [as_operand(builder, o) for o in operands]
+        if conjugated is not None and (isinstance(operands[conjugated], Complex)):
+            operands[conjugated] = np.conjugate(operands[conjugated])
+        return operands, lambda *parts: call_real(function, *parts, *args[count:], **kwargs)
+    return take
+
+
+def as_operand(builder: Any, operand: Any) -> Any:
+    """An operand of a product: complex, traced, or a concrete array."""
+    if isinstance(operand, Value):
+        return operand
+    if builder_in(operand) is not None or is_complex(np.asarray(operand) if not isinstance(
+            operand, np.ndarray) else operand):
+        return as_value(builder, np.asarray(operand) if builder_in(operand) is None else operand)
+    return operand
+
+
+def call_real(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """A function or ufunc of real operands, traced or not."""
+    if builder_in(args) is None:
+        return function(*args, **kwargs)
+    return ufunc_or_call(function, *args, **kwargs)
+
+
+def ufunc_or_call(function: Any, *args: Any, **kwargs: Any) -> Any:
+    if isinstance(function, np.ufunc):
+        from jitad.trace.ufuncs import apply_ufunc
+
+        return apply_ufunc(function, *args)
+    return call(function, *args, **kwargs)
+
+
+for _name in ("dot", "matmul", "inner", "outer", "tensordot", "kron", "cross", "convolve", "matvec",
+              "linalg.matmul", "linalg.outer", "linalg.tensordot", "linalg.cross"):
+    if _function(_name) is not None:
+        MULTILINEAR[_function(_name)] = _plainly(_function(_name), 2)
+for _name, _place in (("vdot", 0), ("vecdot", 0), ("vecmat", 0), ("linalg.vecdot", 0), ("correlate", 1)):
+    if _function(_name) is not None:
+        MULTILINEAR[_function(_name)] = _plainly(_function(_name), 2, _place)
+
+
+def _einsum(*operands: Any, dtype: Any = None, **options: Any) -> tuple[list[Any], Callable[..., Any]]:
+    if not isinstance(operands[0], str):
+        raise refused(builder_in(operands), "numpy.einsum of complex values with lists of subscripts",
+                      "write the subscripts as a string")
+    spec, *arrays = operands
+    builder = builder_in(arrays)
+    return [as_operand(builder, plain(a)) for a in arrays], lambda *parts: call_real(np.einsum, spec, *parts, **options)
+
+
+def _multi_dot(arrays: Any, **options: Any) -> tuple[list[Any], Callable[..., Any]]:
+    builder = builder_in(arrays)
+    return [as_operand(builder, plain(a)) for a in arrays], lambda *parts: call_real(np.linalg.multi_dot, list(parts))
+
+
+MULTILINEAR[np.einsum], MULTILINEAR[np.linalg.multi_dot] = _einsum, _multi_dot
+
+
+# --- with a meaning of their own -----------------------------------------------------------------------
+
+@rule(np.real)
+def real(val: Any) -> Any:
+    return parts_of(builder_in(val), val)[0]
+
+
+@rule(np.imag)
+def imag(val: Any) -> Any:
+    return parts_of(builder_in(val), val)[1]
+
+
+@rule(np.angle)
+def angle_(z: Any, deg: bool = False) -> Any:
+    result = angle(z)
+    return result * (180.0 / np.pi) if deg else result
+
+
+@rule(np.iscomplexobj)
+def iscomplexobj(x: Any) -> bool:
+    return True
+
+
+@rule(np.iscomplex)
+def iscomplex(x: Any) -> Any:
+    return imag(x) != 0
+
+
+@rule(np.isreal)
+def isreal(x: Any) -> Any:
+    return imag(x) == 0
+
+
+@rule(np.shape)
+def shape(a: Any) -> tuple[int, ...]:
+    return real(a).shape
+
+
+@rule(np.ndim)
+def ndim(a: Any) -> int:
+    return len(shape(a))
+
+
+@rule(np.size)
+def size(a: Any, axis: Any = None) -> int:
+    return np.size(np.broadcast_to(0, shape(a)), axis)
+
+
+@rule(np.astype)
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
+    return x.astype(dtype, copy=copy)
+
+
+def _like(function: Any, number: float) -> None:
+    @rule(function)
+    def like(a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *,
+             device: Any = None) -> Any:
+        return np.full(a.shape if shape is None else shape, number, a.dtype if dtype is None else dtype)
+
+
+_like(np.zeros_like, 0)
+_like(np.ones_like, 1)
+_like(np.empty_like, 0)
+
+
+@rule(np.full_like)
+def full_like(a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *,
+              device: Any = None) -> Any:
+    dtype = np.dtype((a.dtype if hasattr(a, "dtype") else np.asarray(a).dtype) if dtype is None else dtype)
+    shape = np.shape(a) if shape is None else shape
+    if builder_in(fill_value) is None:
+        return np.full(shape, fill_value, dtype)
+    if dtype.kind != "c":
+        raise refused(fill_value, "a complex fill value in a real array", "take its .real")
+    return as_complex(np.broadcast_to(fill_value, shape), dtype)
+
+
+@rule(np.prod)
+def prod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None,
+         where: Any = True) -> Any:
+    """A balanced tree of products."""
+    if initial not in (None, np._NoValue) or dtype is not None:
+        raise refused(a, "numpy.prod of complex values with dtype= or initial=", "leave the option out")
+    a = a if where is True or where is np._NoValue else np.where(where, a, 1.0)
+    axes = axes_of(axis, a.ndim)
+    rest = tuple(d for d in range(a.ndim) if d not in axes)
+    x = np.transpose(a, (*rest, *axes)).reshape((*(a.shape[d] for d in rest), -1) if a.size or not axes else (
+        *(a.shape[d] for d in rest), int(np.prod([a.shape[d] for d in axes]))))
+    x = _tree(x)
+    return np.expand_dims(x, axes) if keepdims and keepdims is not np._NoValue else x
+
+
+def _tree(x: Any) -> Any:
+    spare = None
+    if not x.shape[-1]:
+        return as_complex(full(x.re, 1.0, x.shape[:-1], x.re.dtype), x.dtype)
+    while (n := x.shape[-1]) > 1:
+        if n % 2:
+            spare = x[..., n - 1] if spare is None else spare * x[..., n - 1]
+        x = x[..., :n // 2] * x[..., n // 2:2 * (n // 2)]
+    return x[..., 0] if spare is None else x[..., 0] * spare
+
+
+@rule(np.cumprod)
+def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    """By doubling."""
+    a, axis = (a.ravel(), 0) if axis is None else (a, np.lib.array_utils.normalize_axis_index(axis, a.ndim))
+    lead, step = (slice(None),) * axis, 1
+    while step < a.shape[axis]:
+        later = a[(*lead, slice(step, None))] * a[(*lead, slice(None, -step))]
+        a, step = np.concatenate([a[(*lead, slice(None, step))], later], axis), 2 * step
+    return a
+
+
+@rule(np.var)
+def var(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, *,
+        where: Any = True, mean: Any = np._NoValue, correction: Any = np._NoValue) -> Any:
+    """The mean square of the distance from the mean."""
+    options = {"axis": axis, "ddof": ddof, "keepdims": keepdims, "where": where, "correction": correction}
+    if mean is not np._NoValue or dtype is not None:
+        raise refused(a, "numpy.var of complex values with mean= or dtype=", "leave the option out")
+    return call(np.var, a.re, **options) + call(np.var, a.im, **options)
+
+
+@rule(np.std)
+def std(a: Any, *args: Any, **kwargs: Any) -> Any:
+    return root(var(a, *args, **kwargs))
+
+
+def _truth(function: Any) -> None:
+    @rule(function)
+    def ask(a: Any, *args: Any, **kwargs: Any) -> Any:
+        return call(function, np.not_equal(a, 0), *args, **kwargs)
+
+
+for _asked in (np.any, np.all, np.count_nonzero, np.nonzero, np.flatnonzero, np.argwhere):
+    _truth(_asked)
+
+
+@rule(np.isclose)
+def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
+    builder = builder_in(a, b)
+    a, b = (pair(*parts_of(builder, x)) for x in (a, b))
+    near = (np.absolute(a - b) <= atol + rtol * np.absolute(b)) & np.isfinite(b) | (a == b)
+    return near | (np.isnan(a) & np.isnan(b)) if equal_nan else near
+
+
+@rule(np.allclose)
+def allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
+    return isclose(a, b, rtol, atol, equal_nan).all()
+
+
+@rule(np.array_equal)
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    if np.shape(a1) != np.shape(a2) or equal_nan:
+        if equal_nan:
+            raise refused(builder_in(a1, a2), "numpy.array_equal of complex values with equal_nan=True")
+        return False
+    return ufunc(np.equal, a1, a2).all()
+
+
+@rule(np.nan_to_num)
+def nan_to_num(x: Any, copy: bool = True, **options: Any) -> Any:
+    return pair(call(np.nan_to_num, x.re, **options), call(np.nan_to_num, x.im, **options))
+
+
+@rule(np.sinc)
+def sinc(x: Any) -> Any:
+    y = np.pi * x
+    nothing = np.equal(y, 0)
+    safe = np.where(nothing, 1.0, y)
+    return np.where(nothing, 1.0 - y * y / 6.0, np.sin(safe) / safe)
+
+
+@rule(np.result_type)
+def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
+    keys = [(1j if a.weak else a.dtype) if isinstance(a, Complex) else a for a in arrays_and_dtypes]
+    return call(np.result_type, *keys) if builder_in(keys) is not None else np.result_type(*keys)
+
+
+def magnitude(x: Any) -> Any:
+    return absolute(parts_of(builder_in(x), x))
+
+
+fill()
+
+__all__ = ["MULTILINEAR", "PARTWISE", "RULES", "apply", "magnitude"]
