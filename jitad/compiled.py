@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jitad.compile.forks import gate
+from jitad.compile.kernel_errors import is_marked
 from jitad.display import Text
 from jitad.entry import Entry
 from jitad.errors import SignatureError, UnsupportedOperationError
@@ -46,8 +47,9 @@ class CompiledTape:
         try:
             if not kwargs:
                 return transformed._warm(*args)          # type: ignore[misc]
-        except transformed._miss:
-            pass
+        except transformed._miss as error:
+            if is_marked(error):
+                raise
         return transformed(*args, **kwargs)
 
     def __jitad_nested__(self, view: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

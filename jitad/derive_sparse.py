@@ -16,9 +16,9 @@ from jitad.differentiate import one, pullback, pushforward
 from jitad.differentiate_onehot import Entries, Tangents
 from jitad.evaluate import evaluate_node
 from jitad.primitives.core import TABLE, cast, full, select
-from jitad.primitives.index import concatenate, gather, reshape
+from jitad.primitives.index import concatenate, gather, reshape, triu
 from jitad.primitives.reduce import reduce_all
-from jitad.primitives.view import broadcast_to, view
+from jitad.primitives.view import broadcast_to, transpose, view
 from jitad.results_sparse import Matrix
 from jitad.sparsity import Table, empty, propagate, stacked, units
 from jitad.sparsity_colours import columns_apart, single, star
@@ -32,9 +32,9 @@ def sparse_jacobian(builder: Builder, outputs: Sequence[Value], wrt: Sequence[Va
                     given: Given) -> Sparse:
     """The Jacobian of all outputs, flattened and joined, with respect to all of `wrt`."""
     table = structure(builder, outputs, wrt, given)
-    forward, colours = _way(table, mode)
     if not table.nnz:
         return _nothing(builder, wrt, table)
+    forward, colours = _way(table, mode)
     rows = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
     if forward:
         found = _by_columns(builder, outputs, wrt, colours)
@@ -42,7 +42,7 @@ def sparse_jacobian(builder: Builder, outputs: Sequence[Value], wrt: Sequence[Va
     else:
         found = _by_rows(builder, outputs, wrt, colours)
         places = colours[rows] * table.shape[1] + table.indices
-    return _picked(found, places, wrt), Matrix.of(table)
+    return _picked(found, places), Matrix.of(table)
 
 
 def sparse_hessian(builder: Builder, gradients: Sequence[Value], wrt: Sequence[Value], given: Given) -> Sparse:
@@ -54,12 +54,16 @@ def sparse_hessian(builder: Builder, gradients: Sequence[Value], wrt: Sequence[V
         return _nothing(builder, wrt, table)
     colours, size = star(table), table.shape[0]
     rows, columns = np.repeat(np.arange(size), np.diff(table.indptr)), table.indices.astype(np.int64)
+    found = _by_columns(builder, gradients, wrt, colours)
+    if table.nnz == size * size:
+        square = reshape(found, (size, size))                          # element (i, j) of the Hessian at (j, i)
+        return reshape(transpose(triu(square, k=0), (1, 0)) + triu(square, k=1), (table.nnz,)), Matrix.of(table)
     alone = single(table, colours)
     here = colours[columns] * size + rows
     there = colours[rows] * size + columns
     mirror = np.argsort(columns * size + rows)                         # the place of the mirror image of each element
     direct = np.where(rows >= columns, alone, ~alone[mirror])          # the lower element's own place, if it is one
-    return _picked(_by_columns(builder, gradients, wrt, colours), np.where(direct, here, there), wrt), Matrix.of(table)
+    return _picked(found, np.where(direct, here, there)), Matrix.of(table)
 
 
 # --- the structure -----------------------------------------------------------------------------------------
@@ -133,7 +137,7 @@ def _way(table: Table, mode: str) -> tuple[bool, np.ndarray]:
     if mode == "reverse":
         return False, columns_apart(table.T.tocsr())
     colours = columns_apart(table)
-    if mode == "auto" and np.bincount(table.indices).max(initial=0) <= colours.max(initial=0):
+    if mode == "auto" and np.bincount(table.indices).max() <= colours.max():
         by_row = columns_apart(table.T.tocsr())
         if by_row.max() < colours.max():
             return False, by_row
@@ -188,9 +192,15 @@ def _joined(parts: Sequence[Value], axis: int) -> Value:
     return parts[0] if len(parts) == 1 else concatenate(*parts, axis=axis)
 
 
-def _picked(found: Value, places: np.ndarray, wrt: Sequence[Value]) -> Value:
-    if found.aval.size == len(places) and (places == np.arange(len(places))).all():
-        return found
+def _picked(found: Value, places: np.ndarray) -> Value:
+    """The elements at these places; without a table of the places where they are all, in order or transposed."""
+    if found.aval.size == len(places):
+        order = np.arange(len(places))
+        if (places == order).all():
+            return found
+        step = int(places[1])
+        if step > 1 and len(places) % step == 0 and (places == order.reshape(-1, step).T.ravel()).all():
+            return reshape(transpose(reshape(found, (len(places) // step, step)), (1, 0)), (len(places),))
     return gather(found, found.builder.const(places), axes=(0,))
 
 

@@ -19,7 +19,7 @@ from jitad.compile.forks import gate
 from jitad.derive import Argument, Derivation
 from jitad.entry_batch import examples, in_batches
 from jitad.entry_machine import choose, suited
-from jitad.errors import ArgumentTypeError
+from jitad.errors import ArgumentTypeError, OutputError
 from jitad.evaluate import GuardMiss, evaluate
 from jitad.optimise import optimise
 from jitad.request import Arguments, Request, check_places
@@ -284,6 +284,9 @@ def differentiated(recorder: Recorder, request: Request, function: Callable[...,
     derivation = recorded_on(recorder, request, function, args, kwargs, name)
     with recorder.plain():
         found, _, result = replace(derivation, seeds=seeds, seed_tree=seed_tree).parts()
+    if any(form.startswith("complex") for form, _ in result.forms):
+        raise OutputError(f"`{name}` returned a complex value to be differentiated inside a recorded function, at "
+                          f"{user_line()}; return its .real and .imag")
     return framed(result.frame, [recorder.value(v.number) for v in found])
 
 

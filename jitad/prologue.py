@@ -20,7 +20,7 @@ SMALL = 1 << 12       # elements that stay in the first cache: there, storing pa
 LESS_DEAR = 4         # this cost
 GROWTH = 8            # a stored result has at most so many elements for each of what it is made of, or
 ROOM = 1 << 16        # so many altogether
-THIN = 32             # columns, at most, of a matrix that is read column by column
+THIN = 16             # columns, at most, of a matrix that is read column by column
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from jitad.cache.contents import ShapeChurnWarning
 from jitad.cache.identity import Target, code_key, unwrap
 from jitad.cache.signature import Signature
 from jitad.compile.forks import gate
-from jitad.compile.kernel_errors import Miss
+from jitad.compile.kernel_errors import Miss, is_marked
 from jitad.display import Text
 from jitad.entry import Entry, TapeNeeded, build, differentiated
 from jitad.errors import ArgumentTypeError, CaptureError, MutationError
@@ -67,8 +67,9 @@ class Transformed(Methods):
                 return self._warm(*args)                 # type: ignore[misc]
             if self._own_out or "out" not in kwargs:
                 return self._warm(*args, **kwargs)       # type: ignore[misc]
-        except self._miss:
-            pass
+        except self._miss as error:
+            if is_marked(error):
+                raise
         if "out" in kwargs and not self._own_out:
             out = kwargs.pop("out")
             return write_out(self(*args, **kwargs), out, self._request.valued, self.__name__)
@@ -168,7 +169,9 @@ class Transformed(Methods):
         for known in self._known[1:RECENT]:
             try:
                 result = known.warm(*args, **kwargs)     # type: ignore[misc]
-            except self._miss:
+            except self._miss as error:
+                if is_marked(error):
+                    raise
                 continue
             self._publish(known)
             return result
@@ -177,7 +180,9 @@ class Transformed(Methods):
             try:
                 if known.signature == arguments.signature:
                     return known.warm(*arguments.args, **arguments.kwargs)   # type: ignore[misc]
-            except self._miss:
+            except self._miss as error:
+                if is_marked(error):
+                    raise
                 continue
         with gate:
             entry, inputs = self._ready(arguments)

@@ -73,7 +73,7 @@ def on_a_tape(case):
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_no_row_misses_a_derivative(row):
-    for case in cases(row)[:1 if row.kind == "elementwise" else None]:
+    for case in cases(row)[:1 if row.kind in ("elementwise", "call") else None]:
         builder, values, y = on_a_tape(case)
         if y.dtype.kind == "f" and case.active and y.aval.size <= 100:
             check(builder, [y], [values[i] for i in case.active], case.inputs)
@@ -153,7 +153,8 @@ def test_several_outputs_and_arguments_lie_beside_one_another():
     outputs = [reduce_sum(b, (0,)), a * slice_dims(b, (slice(1, 3),)), contract(a, b, "i,j->ij")]
     pattern = check(builder, outputs, [b, a], [np.ones(2), np.arange(3.0)])
     np.testing.assert_array_equal(pattern[:3].astype(int), [[1, 1, 1, 0, 0], [0, 1, 0, 1, 0], [0, 0, 1, 0, 1]])
-    assert pattern.shape == (9, 5) and pattern[3:].sum() == 12 + 12
+    assert pattern.shape == (9, 5)
+    np.testing.assert_array_equal(pattern[3:], np.hstack([np.tile(np.eye(3), (2, 1)), np.repeat(np.eye(2), 3, 0)]) != 0)
 
 
 # --- loops -----------------------------------------------------------------------------------------------

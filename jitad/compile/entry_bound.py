@@ -23,7 +23,10 @@ from jitad.compile.kernel_errors import Miss
 from jitad.compile.loops import Buffer, Program
 from jitad.compile.lower import program_of
 from jitad.compile.native import Native, compile_module
+from jitad.compile.opaque import raising
 from jitad.compile.runtime import SWEEP, Kernel
+from jitad.primitives.custom import has_code
+from jitad.primitives.custom import has_code
 from jitad.tape import Tape
 
 
@@ -85,6 +88,8 @@ class BoundKernel:
         """The kernel of the free inputs, with `data` for the others, which must not be written from now on;
         `otherwise` is called with what the kernel does not serve."""
         native = self._native
+        if has_code(self.tape.nodes):
+            otherwise = raising(otherwise, self.tape)
         if native is not None:
             words = b"".join(map(word, data)) + struct.pack("N", id(otherwise))
             return python_function(native, words, {"data": tuple(data), "otherwise": otherwise})

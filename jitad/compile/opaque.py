@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from jitad.compile.kernel_errors import StatusMiss
+from jitad.compile.kernel_errors import StatusMiss, marked
 from jitad.compile.loops import STATUS_OK
 from jitad.primitives.custom import Code, opaque
 from jitad.tape import Tape
@@ -106,7 +106,18 @@ def relaying(call: Callable[..., Any], tape: Tape) -> Callable[..., Any]:
             error = taken()
             if error is None:
                 raise
-        raise error
+        raise marked(error)
+    return relay
+
+
+def raising(otherwise: Callable[..., Any], tape: Tape) -> Callable[..., Any]:
+    """`otherwise`, to which a kernel of `tape` turns when it stops, such that it raises what Python code has raised."""
+    def relay(*args: Any, **kwargs: Any) -> Any:
+        keep = tape                                                # noqa: F841
+        error = taken()
+        if error is not None:
+            raise marked(error)
+        return otherwise(*args, **kwargs)
     return relay
 
 

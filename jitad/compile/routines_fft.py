@@ -21,7 +21,7 @@ from jitad.compile.scalar_llvm import DOUBLE
 Pair = tuple[Any, Any]
 PRIMES = (3, 5, 7, 11, 13)
 LANES = (8, 4, 2)
-LONGEST_TABLE = 1 << 15          # roots of unity in one table; beyond, products of two
+LONGEST_TABLE = 1 << 13          # roots of unity in one table; beyond, products of two
 
 
 # --- roots of unity ----------------------------------------------------------------------------
@@ -198,6 +198,21 @@ class _Writer:
         """Complex constants."""
         return Parts(self, *(self.numbers(part) for part in (z.real, z.imag)))
 
+    def roots(self, n: int, count: int) -> Callable[[Index], Pair]:
+        """The first `count` roots of unity of order n, by place: from one table, or as products from two."""
+        code = self.code
+        if count <= LONGEST_TABLE:
+            known = self.table(roots(np.arange(count), n))
+            return lambda place: known.load(place, 1)
+        step = 1 << (count.bit_length() // 2)
+        fine, coarse = self.table(roots(np.arange(step), n)), self.table(roots(np.arange(-(-count // step)) * step, n))
+
+        def product(place: Index) -> Pair:
+            place, by = code.integer(place), code.integer(step)
+            high, low = code.builder.udiv(place, by), code.builder.urem(place, by)
+            return self.times(fine.load(low, 1), coarse.load(high, 1))
+        return product
+
     def numbers(self, values: Any) -> Any:
         module = self.code.module
         kind = ir.ArrayType(DOUBLE, len(values))
@@ -283,14 +298,8 @@ class Transform:
             p, k = np.meshgrid(np.arange(m), np.arange(1, r))
             known = w.table(roots((p * k).ravel(), n))
             return lambda p, k, lanes: known.load(code.add(p, (k - 1) * m), lanes)
-        step = 1 << (n.bit_length() // 2)
-        fine, coarse = w.table(roots(np.arange(step), n)), w.table(roots(np.arange(-(-n // step)) * step, n))
-
-        def product(p: Index, k: int, lanes: int) -> Pair:
-            place = code.integer(code.mul(p, k))
-            high, low = code.builder.udiv(place, code.integer(step)), code.builder.urem(place, code.integer(step))
-            return w.times(fine.load(low, 1), coarse.load(high, 1))
-        return product
+        root = w.roots(n, n)
+        return lambda p, k, lanes: root(code.mul(p, k))
 
     def run(self, source: Any, target: Any) -> None:
         if self.stages is None:
@@ -387,7 +396,7 @@ def rdft(code: Code, out: Any, x: Any, lines: int, n: int) -> None:
     transform = Transform(w, half if n % 2 == 0 else n)
     size = half if n % 2 == 0 else n
     whole = Parts(w, code.work(size, DOUBLE), code.work(size, DOUBLE))
-    turn = w.table(roots(np.arange(half), n)) if n % 2 == 0 else None
+    turn = w.roots(n, half) if n % 2 == 0 else None
 
     def line(i: Index) -> None:
         source, target = code.at(x, code.mul(i, n)), Pairs(w, code.at(out, code.mul(i, 2 * count)))
@@ -405,7 +414,7 @@ def rdft(code: Code, out: Any, x: Any, lines: int, n: int) -> None:
             a, b = whole.load(k, 1), whole.load(code.sub(half, k), 1)
             even = w.mul(w.add(a[0], b[0]), by_half), w.mul(w.sub(a[1], b[1]), by_half)
             odd = w.mul(w.add(a[1], b[1]), by_half), w.mul(w.sub(b[0], a[0]), by_half)
-            target.store(w.plus(even, w.times(odd, turn.load(k, 1))), k, 1)
+            target.store(w.plus(even, w.times(odd, turn(k))), k, 1)
         code.loop(1, half, element)
     code.rolled(0, lines, line)
 
@@ -419,7 +428,7 @@ def irdft(code: Code, out: Any, x: Any, lines: int, n: int) -> None:
     size = half if even else n
     transform = Transform(w, size)
     whole = Parts(w, code.work(size, DOUBLE), code.work(size, DOUBLE))
-    turn = w.table(1j * roots(-np.arange(half), n)) if even else None
+    turn = w.roots(n, half) if even else None
     zero, by_half = w.constant(0.0, 1), w.constant(0.5, 1)
 
     def line(i: Index) -> None:
@@ -436,7 +445,7 @@ def irdft(code: Code, out: Any, x: Any, lines: int, n: int) -> None:
         def element(k: Index) -> None:
             a, b = source.load(k, 1), source.load(code.sub(half, k), 1)
             b = b[0], code.builder.fneg(b[1])
-            z = w.plus(w.plus(a, b), w.times(w.minus(a, b), turn.load(k, 1)))
+            z = w.plus(w.plus(a, b), w.times(w.minus(a, b), turn(k)[::-1]))      # i w^-k
             whole.store((w.mul(z[0], by_half), w.mul(z[1], by_half)), k, 1)
         code.loop(1, half, element)
         transform.run(whole.swapped(), Pairs(w, target, swap=True))

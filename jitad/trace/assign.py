@@ -127,10 +127,27 @@ def ufunc_at(ufunc: np.ufunc, a: Any, indices: Any, *operands: Any) -> None:
     if ufunc in (np.add, np.subtract):
         _add_at(a, ufunc, entries, operands[0])
         return
-    known = not any(isinstance(e, Value) for e in entries)
-    if not known or len(set((where := positions(a.window)[tuple(entries)]).ravel().tolist())) < where.size:
-        raise refused(a, f"{name} with indices that may repeat", "use np.add.at, or a loop over the indices")
+    if any(isinstance(e, Value) for e in entries):
+        raise refused(a, f"{name} with traced indices, which may repeat", "use np.add.at, or a loop over the indices")
+    where = np.arange(a.size).reshape(a.shape)[tuple(entries)]
+    if np.unique(where).size < where.size:
+        _at_in_rounds(a, ufunc, where, operands)
+        return
     setitem(a, tuple(entries), ufuncs.apply_ufunc(ufunc, getitem(a, tuple(entries)), *operands))
+
+
+def _at_in_rounds(a: Tracer, ufunc: np.ufunc, where: np.ndarray, operands: tuple[Any, ...]) -> None:
+    """The first occurrence of each place, then the second, and so on."""
+    places = where.ravel()
+    order = np.argsort(places, kind="stable")
+    first = np.flatnonzero(np.diff(places[order], prepend=-1))
+    turn = np.empty(places.size, np.int64)
+    turn[order] = np.arange(places.size) - np.repeat(first, np.diff(np.append(first, places.size)))
+    others: list[Any] = [np.broadcast_to(as_value(a.builder, o), where.shape).reshape(-1) for o in operands]
+    for r in range(int(turn.max()) + 1):
+        now = np.flatnonzero(turn == r)
+        old: Any = getitem(a.reshape(-1), places[now])
+        put_(a, places[now], ufuncs.apply_ufunc(ufunc, old, *(getitem(o, now) for o in others)))
 
 
 def _add_at(a: Tracer, ufunc: np.ufunc, entries: list[Any], operand: Any) -> None:

@@ -317,6 +317,49 @@ def tan(a: Parts) -> Parts:
     return im, -re
 
 
+# --- their inverses (Kahan) --------------------------------------------------------------------------------
+
+def _shifted(a: Parts, sign: float) -> Parts:
+    """``1 + sign * a``."""
+    return 1.0 + sign * a[0], sign * a[1]
+
+
+@rule(np.arcsin)
+def arcsin(a: Parts) -> Parts:
+    low, high = sqrt(_shifted(a, -1.0)), sqrt(_shifted(a, 1.0))
+    return r["arctan2"](a[0], multiply(low, high)[0]), r["arcsinh"](low[0] * high[1] - low[1] * high[0])
+
+
+@rule(np.arccos)
+def arccos(a: Parts) -> Parts:
+    low, high = sqrt(_shifted(a, -1.0)), sqrt(_shifted(a, 1.0))
+    return 2.0 * r["arctan2"](low[0], high[0]), r["arcsinh"](high[0] * low[1] - high[1] * low[0])
+
+
+@rule(np.arccosh)
+def arccosh(a: Parts) -> Parts:
+    low, high = sqrt((a[0] - 1.0, a[1])), sqrt((a[0] + 1.0, a[1]))
+    return r["arcsinh"](low[0] * high[0] + low[1] * high[1]), 2.0 * r["arctan2"](low[1], high[0])
+
+
+@rule(np.arcsinh)
+def arcsinh(a: Parts) -> Parts:
+    re, im = arcsin((-a[1], a[0]))
+    return im, -re
+
+
+@rule(np.arctanh)
+def arctanh(a: Parts) -> Parts:
+    up, down = log1p(a), log1p((-a[0], -a[1]))
+    return 0.5 * (up[0] - down[0]), 0.5 * (up[1] - down[1])
+
+
+@rule(np.arctan)
+def arctan(a: Parts) -> Parts:
+    re, im = arctanh((-a[1], a[0]))
+    return im, -re
+
+
 # --- real results ------------------------------------------------------------------------------------------
 
 @rule(np.absolute)

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from jitad.tape import Value
 from jitad.trace import assign  # noqa: F401  (fills the table of functions)
 from jitad.trace.arrays import local
-from jitad.trace.dispatch import builder_in, detached, noted_line, plain
+from jitad.trace.dispatch import FUNCTIONS, builder_in, call, detached, noted_line, plain
 from jitad.trace.scipy_functions import SUBSTITUTES
 
 __all__ = ["SUBSTITUTES"]
@@ -94,7 +94,9 @@ _TRACED: dict[Any, Callable[..., Any]] = {np.array: _array, np.asarray: _asarray
 def _fill() -> None:
     for name in MAKERS:
         function = getattr(np, name)
-        SUBSTITUTES[function] = _maker(function, _TRACED.get(function) or SUBSTITUTES.get(function) or function)
+        rule = _TRACED.get(function) or SUBSTITUTES.get(function) or (
+            partial(call, function) if function in FUNCTIONS else function)
+        SUBSTITUTES[function] = _maker(function, rule)
     SUBSTITUTES[np.fromiter] = wraps(np.fromiter)(_fromiter)
     SUBSTITUTES[np.empty] = wraps(np.empty)(_maker(_empty, _empty))
     SUBSTITUTES[np.empty_like] = wraps(np.empty_like)(_maker(_empty_like, _empty_like))

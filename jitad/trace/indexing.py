@@ -205,8 +205,8 @@ def _index_value(x: Any, index: Any, length: int, shape: tuple[int, ...]) -> Any
 @implements(np.take)
 def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Any:
     a, = lift_all(a) if isinstance(a, Value) else [as_value(indices.builder, a)]
-    if axis is None:
-        a, axis = a.ravel(), 0
+    if axis is None or not a.ndim:
+        a, axis = a.ravel(), axis or 0
     axis = np.lib.array_utils.normalize_axis_index(axis, a.ndim)
     indices = indices if isinstance(indices, Value) else np.asarray(indices)
     if mode == "clip":

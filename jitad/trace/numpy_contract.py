@@ -23,15 +23,20 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, dtype: Any = 
     terms, result, arrays = _parse(operands)
     if dtype is None:
         dtype = np.result_type(*(a.dtype for a in arrays))
-    arrays = [cast(a, dtype) for a in arrays]
+    for array in arrays:
+        if not np.can_cast(array.dtype, dtype, casting):
+            raise TypeError(f"Iterator operand could not be cast from {array.dtype!r} to {np.dtype(dtype)!r} according to "
+                            f"the rule {casting!r}")
+    view_of_one = len(arrays) == 1 and set(result) == set(terms[0])         # NumPy looks at no dtype then
+    arrays = arrays if view_of_one else [cast(a, dtype) for a in arrays]
     _check(terms, result, arrays)
     size: dict[str, int] = {}
     for term, array in zip(terms, arrays, strict=True):
         for letter, n in zip(term, array.shape, strict=True):
             size[letter] = n if size.get(letter, 1) == 1 else size[letter]
     pairs = [_distinct(a, t, size) for a, t in zip(arrays, terms, strict=True)]
-    total = _contract_all(pairs, result, size)
-    if len(arrays) == 1 and set(result) == set(terms[0]) and hasattr(total, "detached"):
+    total = _contract_all(pairs, result, size, optimize)
+    if view_of_one and hasattr(total, "detached"):
         total = total.detached()                                    # a view, which NumPy lets be written
         if total.ndim:
             arrays[0].home.may_share_with(total.home)
@@ -90,13 +95,15 @@ def _distinct(x: Any, term: str, size: dict[str, int]) -> tuple[Any, str]:
     return view(x, tuple(size[c] for c in letters), index), letters
 
 
-def _contract_all(pairs: list[tuple[Any, str]], result: str, size: dict[str, int]) -> Any:
-    while len(pairs) > 1:
-        i, j = _next_pair(pairs, result, size)
-        (b, right), (a, left) = pairs.pop(j), pairs.pop(i)
-        later = set(result).union(*(letters for _, letters in pairs))
-        out = result if not pairs else "".join(c for c in dict.fromkeys(left + right) if c in later)
-        pairs.append((contract(a, b, f"{left},{right}->{out}"), out))
+def _contract_all(pairs: list[tuple[Any, str]], result: str, size: dict[str, int], optimize: Any) -> Any:
+    for places in _path(pairs, result, size, optimize):
+        taken = [pairs.pop(i) for i in sorted(places, reverse=True)][::-1]
+        total = taken[0]
+        for i, other in enumerate(taken[1:], 2):
+            later = set(result).union(*(letters for _, letters in (*pairs, *taken[i:])))
+            last = not pairs and i == len(taken)
+            total = _contract_pair(total, other, result if last else None, later)
+        pairs.append(total)
     x, letters = pairs[0]
     x = reduce_sum(x, tuple(d for d, c in enumerate(letters) if c not in result))
     letters = "".join(c for c in letters if c in result)
@@ -104,14 +111,26 @@ def _contract_all(pairs: list[tuple[Any, str]], result: str, size: dict[str, int
     return x if order == tuple(range(x.ndim)) else transpose(x, order)
 
 
-def _next_pair(pairs: list[tuple[Any, str]], result: str, size: dict[str, int]) -> tuple[int, int]:
-    """NumPy's choice of the two operands to contract first."""
-    if len(pairs) == 2:
-        return 0, 1
+def _contract_pair(first: tuple[Any, str], second: tuple[Any, str], out: str | None, later: set[str]) -> tuple[Any, str]:
+    (a, left), (b, right) = first, second
+    if out is None:
+        out = "".join(c for c in dict.fromkeys(left + right) if c in later)
+    return contract(a, b, f"{left},{right}->{out}"), out
+
+
+FEW = 6           # operands of which all orders are tried
+
+
+def _path(pairs: list[tuple[Any, str]], result: str, size: dict[str, int], optimize: Any) -> list[tuple[int, ...]]:
+    """Which operands to contract, step by step: the user's path, or NumPy's with the fewest operations."""
+    if len(pairs) < 3:
+        return [tuple(range(len(pairs)))]
+    if isinstance(optimize, (list, tuple)) and optimize and optimize[0] == "einsum_path":
+        return [tuple(step) for step in optimize[1:]]
     spec = ",".join(letters for _, letters in pairs) + "->" + result
     dummies = [stand_in(tuple(size[c] for c in letters), np.float64) for _, letters in pairs]
-    first = np.einsum_path(spec, *dummies, optimize="greedy")[0][1]
-    return (0, 1) if len(first) != 2 else (min(first), max(first))
+    way = ("optimal" if len(pairs) <= FEW else "greedy", 2 ** 62)
+    return [tuple(step) for step in np.einsum_path(spec, *dummies, optimize=way)[0][1:]]
 
 
 # --- the family --------------------------------------------------------------------------------

@@ -16,6 +16,8 @@ from jitad.trace.ufuncs import apply_ufunc
 @implements(np.where)
 def where(condition: Any, *branches: Any) -> Any:
     if not branches:
+        if not np.ndim(condition):
+            np.nonzero(np.zeros(()))                                # raises NumPy's own error
         return nonzero_of(truth(lift_all(condition)[0]))
     return boxed(choose(condition, *branches))
 
@@ -69,10 +71,11 @@ def clip(a: Any, a_min: Any = np._NoValue, a_max: Any = np._NoValue, out: Any = 
 @implements(np.round, np.around)
 def round_(a: Any, decimals: int = 0, out: Any = None) -> Any:
     if a.dtype.kind == "b":
-        return cast(a, np.float16)                                  # refused, as NumPy gives float16
+        raise refused(a, "numpy.round of bool, which gives float16", "use x.astype(float)")
     if a.dtype.kind in "iu":
         if decimals < 0:
-            raise refused(a, "numpy.round of integers to negative decimals")
+            scale = 10.0 ** -decimals
+            return cast(np.rint(cast(a, np.float64) / scale) * scale, a.dtype)
         return a
     if decimals == 0:
         return apply_ufunc(np.rint, a)
@@ -123,6 +126,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
 @implements(np.isclose)
 def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
     a, b = lift_all(a, b)
+    b = cast(b, np.result_type(b.dtype, 1.0))
     near = (np.absolute(a - b) <= atol + rtol * np.absolute(b)) & np.isfinite(b) | (a == b)
     return near | (np.isnan(a) & np.isnan(b)) if equal_nan else near
 

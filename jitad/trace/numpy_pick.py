@@ -225,9 +225,12 @@ def resize(a: Any, new_shape: Any) -> Any:
 @implements(np.ediff1d)
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     builder = builder_in(ary, to_end, to_begin)
-    steps = np.diff(ravel(as_value(builder, ary)))
+    flat = ravel(as_value(builder, ary))
+    steps = flat[1:] - flat[:-1]
     for what, ends in (("to_begin", to_begin), ("to_end", to_end)):
-        given = ends.dtype if isinstance(ends, Value) else np.asanyarray(0 if ends is None else ends).dtype
+        if ends is None:
+            continue
+        given = ends.dtype if isinstance(ends, Value) else np.asanyarray(ends).dtype
         if not np.can_cast(given, steps.dtype, "same_kind"):
             raise TypeError(f"dtype of `{what}` must be compatible with input `ary` under the `same_kind` rule.")
     parts: Any = [cast(ravel(as_value(builder, p)), steps.dtype) for p in (to_begin, steps, to_end) if p is not None]

@@ -303,13 +303,15 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = Absent, append: Any 
     if n < 0:
         raise ValueError("order must be non-negative but got " + repr(n))
     a = as_value(builder_in(*parts), a)
+    if n == 0:
+        return a
     if a.ndim == 0:
         raise ValueError("diff requires input that is at least one dimensional")
     axis = np.lib.array_utils.normalize_axis_index(axis, a.ndim)
     unit = tuple(1 if d == axis else m for d, m in enumerate(a.shape))
     lifted = [as_value(a.builder, p) for p in parts]
     joined = [broadcast_to(p, unit) if p.ndim == 0 else p for p in lifted]
-    a = np.concatenate(joined, axis) if n and len(joined) > 1 else a
+    a = np.concatenate(joined, axis) if len(joined) > 1 else a
     lead = (slice(None),) * axis
     for _ in range(n):
         late, early = getitem(a, (*lead, slice(1, None))), getitem(a, (*lead, slice(-1)))

@@ -90,5 +90,7 @@ def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
 @composed(np.ldexp)
 def _ldexp(x: Any, exponent: Any) -> Any:
     x, exponent = lift_all(x, exponent)
+    if x.dtype.kind != "f" and x.dtype.itemsize < 4:
+        raise refused(x, f"numpy.ldexp of {x.dtype}, which computes in another dtype", "use x.astype(float)")
     x = as_float(x)
     return x * cast(np.exp2(as_float(exponent)), x.dtype)

@@ -154,6 +154,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
     a, = lift_all(a)
     if axis is None:
         a, axis = ravel(a), 0
+    a = at_least(a, 1)
     axis = np.lib.array_utils.normalize_axis_index(axis, a.ndim)
     if np.ndim(repeats) or not isinstance(repeats, (int, np.integer)) or repeats < 0:
         rows = np.repeat(np.arange(a.shape[axis]), repeats)

@@ -77,6 +77,8 @@ def corrcoef(x: Any, y: Any = None, rowvar: Any = True, *, dtype: Any = None) ->
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     builder = builder_in(f, varargs)
     f = as_value(builder, f)
+    if f.dtype.kind == "b":
+        np.gradient(np.zeros(2, bool))                              # raises NumPy's own error
     f = f if f.dtype.kind == "f" else as_float(f)
     axes = tuple(range(f.ndim)) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, f.ndim)
     if edge_order > 2:

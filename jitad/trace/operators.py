@@ -100,6 +100,8 @@ def power(swap: bool = False) -> Callable[[Any, Any], Any]:
         if swap or type(other) not in (int, float) or self.dtype.kind != "f":
             if not swap and self.weak and type(other) is int and other < 0:
                 return general(self._as_weak(cast(self, np.float64)), other)        # as Python's int
+            if not swap and self.dtype.kind == "b" and type(other) is int and other == 2 and not self.weak:
+                return ufuncs.apply_ufunc(np.square, self)
             return general(self, other)
         short = _SHORT_POWERS.get(other)
         if short is None or (short is np.sqrt and not (self.ndim or self.boxed)):    # of numbers it is a power

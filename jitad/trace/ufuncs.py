@@ -129,6 +129,9 @@ def _kind(operand: Any) -> str:
     return operand.dtype.kind if isinstance(operand, Value) else np.asarray(operand).dtype.kind
 
 
+_USUAL: dict[str, Any] = {"where": True, "casting": "same_kind", "order": "K", "subok": True}     # as if left out
+
+
 def array_ufunc(ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """The meaning of ``__array_ufunc__``."""
     inputs, kwargs = plain(inputs), plain(kwargs)
@@ -145,13 +148,13 @@ def array_ufunc(ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> An
         if kwargs.get("dtype") is not None:
             inputs = tuple(_cast_inputs(ufunc, inputs, np.dtype(kwargs.pop("dtype"))))
         kwargs.pop("dtype", None)
+        kwargs = {k: v for k, v in kwargs.items() if k not in _USUAL or v is not _USUAL[k]}
         if kwargs:
             raise refused(builder, f"{name} with {', '.join(kwargs)}=", "leave the option out, or use np.where")
         return apply_ufunc(ufunc, *inputs)
-    rule = METHODS.get((ufunc, method)) or (_outer if method == "outer" and ufunc.nin == 2 else None)
-    if rule is None:
-        raise refused(builder, name, ADVICE)
-    return _outer(ufunc, *inputs, **kwargs) if rule is _outer else rule(*inputs, **kwargs)
+    from jitad.trace.ufunc_methods import apply_method
+
+    return apply_method(ufunc, method, inputs, kwargs)
 
 
 def _cast_inputs(ufunc: np.ufunc, inputs: Any, dtype: np.dtype) -> list[Any]:
@@ -159,48 +162,6 @@ def _cast_inputs(ufunc: np.ufunc, inputs: Any, dtype: np.dtype) -> list[Any]:
     loop = ufunc.resolve_dtypes((*(x.dtype for x in inputs), *(None,) * ufunc.nout),
                                 signature=(*(None,) * ufunc.nin, *(dtype,) * ufunc.nout), casting="same_kind")
     return [cast(x, d) for x, d in zip(inputs, loop, strict=False)]
-
-
-def _outer(ufunc: np.ufunc, a: Any, b: Any) -> Any:
-    a, b = lift_all(a, b)
-    return apply_ufunc(ufunc, a.reshape(a.shape + (1,) * b.ndim), b)
-
-
-def _reduce(function: Any) -> Callable[..., Any]:
-    def rule(array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False,
-             initial: Any = np._NoValue, where: Any = np._NoValue) -> Any:
-        options = {"dtype": dtype, "initial": initial, "where": where}
-        given = {k: v for k, v in options.items() if v is not np._NoValue and v is not None}
-        return call(function, array, axis=axis, keepdims=keepdims, **given)
-    return rule
-
-
-def _logaddexp_reduce(array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-    from jitad.trace.scipy_special import traced_logsumexp
-
-    return traced_logsumexp(array if dtype is None else array.astype(dtype), axis=axis, keepdims=keepdims)
-
-
-def _accumulate(ufunc: np.ufunc) -> Callable[..., Any]:
-    def rule(array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
-        from jitad.trace.numpy_reduce import scan
-
-        if dtype is None and ufunc is np.multiply:
-            return call(np.cumprod, array, axis=axis)
-        array = array if dtype is None else array.astype(dtype)
-        array = as_float(array) if ufunc is np.logaddexp else array
-        return scan(lambda a, b: apply_ufunc(ufunc, a, b), array, axis)
-    return rule
-
-
-METHODS: dict[tuple[np.ufunc, str], Callable[..., Any]] = {
-    **{(u, "reduce"): _reduce(f) for u, f in (
-        (np.add, np.sum), (np.multiply, np.prod), (np.maximum, np.max), (np.minimum, np.min),
-        (np.logical_and, np.all), (np.logical_or, np.any))},
-    (np.logaddexp, "reduce"): _logaddexp_reduce,
-    (np.add, "accumulate"): lambda array, axis=0, dtype=None, out=None: call(np.cumsum, array, axis, dtype),
-    **{(u, "accumulate"): _accumulate(u) for u in (np.multiply, np.maximum, np.minimum, np.logaddexp)},
-}
 
 
 @composed(np.divmod)
@@ -220,14 +181,14 @@ def _radians(x: Any) -> Any:
 
 @composed(np.modf)
 def _modf(x: Any) -> tuple[Any, Any]:
-    x = as_float(x)
+    x = computed_as(np.modf, x)
     whole = np.trunc(x)
     return np.copysign(call(np.where, np.isinf(x), 0.0, x - whole), x), whole
 
 
 @composed(np.fabs)
 def _fabs(x: Any) -> Any:
-    return np.absolute(as_float(x))
+    return np.absolute(computed_as(np.fabs, x))
 
 
 @composed(np.conjugate)
@@ -265,6 +226,14 @@ for _name, _signature in (("vecdot", "n,n->"), ("matvec", "mn,n->m"), ("vecmat",
         COMPOSED[getattr(np, _name)] = _gufunc(_signature)
 
 
+def computed_as(ufunc: np.ufunc, x: Any) -> Any:
+    """`x` in the dtype in which a function of one argument computes."""
+    dtype = ufunc.resolve_dtypes((x.dtype, *(None,) * (ufunc.nargs - 1)))[0]
+    if dtype == np.float16:
+        raise refused(x, f"{name_of(ufunc)} of {x.dtype}, which computes in float16", "use x.astype(float)")
+    return cast(x, dtype)
+
+
 def as_float(x: Any) -> Any:
     """`x` in the floating dtype in which NumPy's float functions compute."""
     if x.dtype.kind in "fc":
@@ -272,4 +241,4 @@ def as_float(x: Any) -> Any:
     return cast(x, np.float64)
 
 
-__all__ = ["METHODS", "apply_ufunc", "array_ufunc", "as_float", "builder_of", "composed", "row_of"]
+__all__ = ["apply_ufunc", "array_ufunc", "as_float", "builder_of", "composed", "row_of"]
