@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from benchmarks import handwritten
+from benchmarks import handwritten, handwritten_loops, jax_loops, loops
 
 Array = np.ndarray
 Data = tuple[Array, ...]
@@ -20,16 +20,32 @@ Data = tuple[Array, ...]
 
 @dataclass(frozen=True)
 class Model:
-    """One log density, its data, and its hand-written derivative."""
+    """One log density, its data, and its hand-written derivative if there is one.
+
+    ``jax`` makes the density for JAX where its source does not do as it is.
+    """
 
     name: str
     logp: Callable[..., Any]
     make: Callable[[np.random.Generator], tuple[Array, Data]]
-    numba_value_and_grad: Callable[..., tuple[float, Array]]
+    numba_value_and_grad: Callable[..., tuple[float, Array]] | None = None
+    jax: Callable[[], Callable[..., Any]] | None = None
 
     def jax_logp(self) -> Callable[..., Any]:
-        """The same source with NumPy and scipy.special replaced by JAX's own, in float64."""
-        return to_jax(self.logp)
+        """The density for JAX, in float64."""
+        import jax
+
+        jax.config.update("jax_enable_x64", True)
+        if self.jax is not None:
+            return self.jax()
+        return rebound(self.logp, jax.numpy, __import__("jax.scipy.special").scipy.special)
+
+    def autograd_logp(self) -> Callable[..., Any]:
+        """The same source under autograd."""
+        import autograd.numpy
+        import autograd.scipy.special
+
+        return rebound(self.logp, autograd.numpy, autograd.scipy.special)
 
     def problem(self) -> tuple[Array, Data]:
         """The starting point and the data; the same in every run."""
@@ -41,12 +57,20 @@ def fresh(f: Callable[..., Any]) -> FunctionType:
     return FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, f.__closure__)
 
 
-def to_jax(f: Callable[..., Any]) -> FunctionType:
-    """A copy of ``f`` whose ``np`` and ``special`` are JAX's."""
-    import jax
-
-    jax.config.update("jax_enable_x64", True)
-    names = {**f.__globals__, "np": jax.numpy, "special": __import__("jax.scipy.special").scipy.special}
+def rebound(f: Callable[..., Any], numpy: Any, scipy_special: Any) -> FunctionType:
+    """A copy of ``f``, and of the functions of its module that it may call, with other modules for NumPy and
+    scipy.special."""
+    names: dict[str, Any] = {}
+    for name, value in f.__globals__.items():
+        if value is np:
+            value = numpy
+        elif value is special:
+            value = scipy_special
+        elif callable(value) and value is getattr(special, name, None):
+            value = getattr(scipy_special, name, value)
+        elif isinstance(value, FunctionType) and value.__module__ == f.__module__:
+            value = FunctionType(value.__code__, names, name, value.__defaults__, value.__closure__)
+        names[name] = value
     return FunctionType(f.__code__, names, f.__name__, f.__defaults__, f.__closure__)
 
 
@@ -183,6 +207,18 @@ def make_linear_regression(rng: np.random.Generator) -> tuple[Array, Data]:
     return np.array([1.8, 0.4, 0.8, -0.2, 0.5]), (score, school, iq)
 
 
+def make_garch(rng: np.random.Generator) -> tuple[Array, Data]:
+    """1,000 observations."""
+    theta, *data = loops.make_garch(1000)
+    return theta, tuple(data)
+
+
+def make_hmm(rng: np.random.Generator) -> tuple[Array, Data]:
+    """1,000 observations."""
+    theta, *data = loops.make_hmm(1000)
+    return theta, tuple(data)
+
+
 MODELS = {
     model.name: model
     for model in (
@@ -195,5 +231,7 @@ MODELS = {
         Model("thin_logistic", logistic, make_thin_logistic, handwritten.thin_logistic),
         Model("gauss_mixture", gauss_mixture, make_gauss_mixture, handwritten.gauss_mixture),
         Model("linear_regression", linear_regression, make_linear_regression, handwritten.linear_regression),
+        Model("garch", loops.garch, make_garch, handwritten_loops.garch, jax_loops.garch),
+        Model("hmm", loops.hmm, make_hmm, handwritten_loops.hmm, jax_loops.hmm),
     )
 }

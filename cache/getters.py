@@ -49,6 +49,8 @@ class Writer:
         """The code of a function can be replaced in place (reloading tools do so), a class's __call__ too."""
         function = self.bind(target.function)
         self.unless(self.other_code(target.function))
+        for home, count in target.partials:
+            self.unless(f"{self.bind(len)}({self.bind(home)}) != {count}")
         if target.callable_type is not None:
             self.unless(f"{self.bind(target.self)}.__class__.__call__ is not {function}")
 

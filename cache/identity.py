@@ -13,7 +13,7 @@ import hashlib
 import inspect
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -75,7 +75,8 @@ class Target:
 
     `keywords` maps a name to the dict that holds its value, since the keywords of a partial can be changed in
     place. `callable_type` is the class whose `__call__` was used, for callable objects. `static` are the captured
-    names (`model`, `self.model`) whose objects are used as they are, and guarded by identity.
+    names (`model`, `self.model`) whose objects are used as they are, and guarded by identity. `partials` are the
+    keywords of the partials on the way and how many they were.
     """
 
     function: FunctionType
@@ -84,6 +85,19 @@ class Target:
     keywords: Mapping[str, dict[str, object]] = field(default_factory=dict)
     callable_type: type | None = None
     static: tuple[str, ...] = ()
+    partials: tuple[tuple[dict[str, object], int], ...] = ()
+
+    @property
+    def shape(self) -> tuple[bool, int, tuple[str, ...]]:
+        """What is bound: `self`, how many arguments, which keywords. ``partial(f, k=3)`` is another function than `f`,
+        though it has its code and, in a call, its arguments."""
+        return self.self is not None, len(self.args), tuple(sorted(self.keywords))
+
+    @property
+    def stale(self) -> bool:
+        """Whether keywords were added to a partial, or taken from it, since it was taken apart."""
+        return any(len(home) != count for home, count in self.partials) or any(
+            name not in home for name, home in self.keywords.items())
 
     @property
     def bound(self) -> tuple[object, ...]:
@@ -108,7 +122,8 @@ def unwrap(f: Callable[..., Any]) -> Target:
     if isinstance(f, functools.partial):
         inner = unwrap(f.func)
         homes = {**inner.keywords, **dict.fromkeys(f.keywords, f.keywords)}
-        return Target(inner.function, inner.self, inner.args + f.args, homes, inner.callable_type)
+        return replace(inner, args=inner.args + f.args, keywords=homes,
+                       partials=(*inner.partials, (f.keywords, len(f.keywords))))
     if isinstance(f, MethodType):
         return _bind(unwrap(f.__func__), f.__self__)
     if isinstance(f, (staticmethod, classmethod)):
@@ -125,8 +140,8 @@ def unwrap(f: Callable[..., Any]) -> Target:
 
 def _bind(target: Target, owner: object) -> Target:
     if not target.bound:
-        return Target(target.function, owner, (), target.keywords, target.callable_type)
-    return Target(target.function, target.self, (*target.args, owner), target.keywords, target.callable_type)
+        return replace(target, self=owner)
+    return replace(target, args=(*target.args, owner))
 
 
 def _described(f: object) -> str:

@@ -14,6 +14,7 @@ from jitad import cache
 from jitad.api import grad, jit, jit_grad, value_and_grad
 from jitad.api_batch import batch
 from jitad.control import cond, fori_loop, scan, while_loop
+from jitad.custom import checkpoint, custom_gradient, primitive, stop_gradient
 from jitad.debug import debug_nonfinite
 from jitad.derivatives import (
     derivative,
@@ -26,6 +27,7 @@ from jitad.derivatives import (
     value_derivative_and_second_derivative,
     value_gradient_and_hessian,
 )
+from jitad.elementwise import elementwise
 from jitad.errors import (
     ArgumentTypeError,
     CaptureError,
@@ -42,6 +44,7 @@ from jitad.errors import (
     TapeMismatchWarning,
     UnsupportedOperationError,
 )
+from jitad.implicit import implicit
 from jitad.linear import jvp, linearize, vjp
 from jitad.saved import SavedTape, load
 from jitad.version import __version__
@@ -51,9 +54,10 @@ __all__ = [
     "ArgumentTypeError", "CaptureError", "ConcretizationError", "JitadError", "LeakedTracerError", "MutationError",
     "NonFiniteError", "OutputError", "SavedTape", "SignatureError", "TapeError", "TapeFileError",
     "TapeMismatchError", "TapeMismatchWarning",
-    "UnsupportedOperationError", "batch", "cache", "cond", "debug_nonfinite", "derivative", "fori_loop", "grad",
-    "hessian", "hvp",
-    "jacobian", "jit", "jit_grad", "jvp", "linearize", "load", "scan", "second_derivative", "value_and_derivative",
+    "UnsupportedOperationError", "batch", "cache", "checkpoint", "cond", "custom_gradient", "debug_nonfinite",
+    "derivative", "elementwise", "fori_loop", "grad", "hessian", "hvp", "implicit",
+    "jacobian", "jit", "jit_grad", "jvp", "linearize", "load", "primitive", "scan", "second_derivative",
+    "stop_gradient", "value_and_derivative",
     "value_and_grad", "value_and_jacobian", "value_derivative_and_second_derivative", "value_gradient_and_hessian",
     "vjp", "while_loop",
 ]

@@ -18,17 +18,18 @@ from jitad.trace.leaves import is_dynamic
 from jitad.trace.pytree import TreeDef, flatten, leaves_of, unflatten
 from jitad.trace.recorder import Recorder, current
 from jitad.trace.where import user_line
+from jitad.transformed_words import by_name
 
-__all__ = ["Call", "MadeHere", "Recordable", "copied", "custom", "handed", "line_of_code", "name_of"]
+__all__ = ["Call", "MadeHere", "Recordable", "as_it_is", "copied", "custom", "handed", "is_number", "like",
+           "line_of_code", "name_of"]
 
 ALIAS = -1       # the slot of the aliases that stand for arguments, which may not be written
 
 
 class Recordable:
-    """A callable that recorded code calls by `on_tape`. `parts` are attributes with further functions of the user."""
+    """A callable that recorded code calls by `on_tape`."""
 
     __name__: str
-    parts: tuple[str, ...] = ()
 
     def __init__(self, function: Callable[..., Any], kind: str) -> None:
         if not callable(function):
@@ -52,6 +53,18 @@ class Recordable:
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)
+
+    @property
+    def settings(self) -> tuple[Any, ...]:
+        """What makes this of its function."""
+        return (self.__jitad_transform__[0],)
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.__wrapped__, *self.settings)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """By name where there is one: it stands between a function and its own name."""
+        return self.__qualname__ if by_name(self) else self.__reduce__()
 
     def __repr__(self) -> str:
         return f"<jitad {self.__jitad_transform__[0]} {self.__name__}>"

@@ -15,7 +15,7 @@ from jitad.primitives.view import slice_dims
 from jitad.tape import Aval, Builder, Tape, Value
 from jitad.trace.dispatch import plain
 from jitad.trace.loop_body import Body
-from jitad.trace.pytree import TreeDef, leaves_of, unflatten
+from jitad.trace.pytree import leaves_of, unflatten
 from jitad.trace.recorder import Recorder, as_output
 from jitad.trace.where import user_line
 

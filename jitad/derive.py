@@ -75,7 +75,8 @@ class Derivation:
 
     def _check_real(self) -> None:
         """Raise `OutputError` for derivatives that complex numbers have no convention for here."""
-        if (self.request.what in _REAL or self.request.sparse) and (any(map(is_complex, self.leaves)) or any(map(is_packed, self.outputs))):
+        if (self.request.what in _REAL or self.request.sparse) and (
+                any(map(is_complex, self.leaves)) or any(map(is_packed, self.outputs))):
             raise OutputError(f"a {_WORDS[self.request.what]} of `{self.name}` with complex arguments or results is "
                               f"not supported (called at {user_line()}); pass and return real and imaginary parts")
 
@@ -147,7 +148,8 @@ class Derivation:
         return self._like_outputs(pushforward(self.builder, self.floats, self.wrt, self._directions()), "tangent")
 
     def _like_outputs(self, values: list[Value], label: str) -> Part:
-        return Part(values, [f"{label}_{path}" for path in self.paths], [value_form(v) for v in values],
+        forms = [value_form(o if is_packed(o) else v) for o, v in zip(self.outputs, values, strict=True)]
+        return Part(values, [f"{label}_{path}" for path in self.paths], forms,
                     frame_of(self.structure))
 
     def _hvp(self) -> Part:
@@ -228,7 +230,8 @@ class Derivation:
 
 _WORDS = {"vjp": "pullback", "jvp": "tangent", "pushforward": "tangent", "jacobian": "Jacobian",
           "value_and_jacobian": "Jacobian", "sparse_jacobian": "Jacobian", "value_and_sparse_jacobian": "Jacobian",
-          "sparse_hessian": "Hessian", "value_gradient_and_sparse_hessian": "Hessian", "hessian": "Hessian", "value_gradient_and_hessian": "Hessian",
+          "hessian": "Hessian", "value_gradient_and_hessian": "Hessian", "sparse_hessian": "Hessian",
+          "value_gradient_and_sparse_hessian": "Hessian",
           "hvp": "Hessian", "grad": "gradient", "value_and_grad": "gradient", "derivative": "derivative",
           "value_and_derivative": "derivative", "second_derivative": "derivative"}
 

@@ -1,4 +1,4 @@
-"""Derivatives of `custom` nodes: the users' rules as they are recorded, one derived from the other where one is missing.
+"""Derivatives of `custom` nodes: users' rules as they are recorded, one derived from the other where one is missing.
 
 A rule for tangents is linear in them, one for cotangents in those, so that either is the transpose of the other: the
 pullback of the rule's tape with respect to its linear inputs. The rows are entered here because that takes the rules
@@ -103,7 +103,8 @@ def _transposed_jvp(jvp: Tape, inputs: int, name: str) -> Tape:
     rest = _copied_inputs(builder, jvp, range(inputs, len(jvp.inputs)))
     dots = _placeholders(builder, jvp, range(inputs))
     outputs = builder.replay(jvp, [*dots, *rest])
-    return _linear(_finished(builder, pullback(builder, outputs, [ct], dots)), name, "jvp", "tangents", "reverse", "vjp")
+    found = pullback(builder, outputs, [ct], dots)
+    return _linear(_finished(builder, found), name, "jvp", "tangents", "reverse", "vjp")
 
 
 def _transposed_vjp(vjp: Tape, aval: Aval, moving: Sequence[int], name: str) -> Tape:

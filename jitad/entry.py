@@ -26,6 +26,7 @@ from jitad.request import Arguments, Request, check_places
 from jitad.reroll import reroll
 from jitad.results import Result, framed
 from jitad.tape import Aval, Builder, Guard, Tape, Value
+from jitad.trace.complexes import is_packed
 from jitad.trace.dispatch import plain
 from jitad.trace.leaves import aval_of, packed_all
 from jitad.trace.pytree import TreeDef, flatten, leaves_of, unflatten
@@ -284,9 +285,6 @@ def differentiated(recorder: Recorder, request: Request, function: Callable[...,
     derivation = recorded_on(recorder, request, function, args, kwargs, name)
     with recorder.plain():
         found, _, result = replace(derivation, seeds=seeds, seed_tree=seed_tree).parts()
-    if any(form.startswith("complex") for form, _ in result.forms):
-        raise OutputError(f"`{name}` returned a complex value to be differentiated inside a recorded function, at "
-                          f"{user_line()}; return its .real and .imag")
     return framed(result.frame, [recorder.value(v.number) for v in found])
 
 
@@ -306,6 +304,9 @@ def recorded_on(recorder: Recorder, request: Request, function: Callable[..., An
     leaves, tree = plain_leaves(result)
     paths = flatten(result, "result")[1]
     outputs = tuple(as_output(recorder, leaf, path, user_line()) for leaf, path in zip(leaves, paths, strict=True))
+    if any(map(is_packed, outputs)):
+        raise OutputError(f"`{name}` returned a complex value to be differentiated inside a recorded function, at "
+                          f"{user_line()}; return its .real, .imag or np.abs")
     return Derivation(recorder, request, name, tuple(Value(recorder, v.number) for v in outputs), tree,
                       (False,) * len(outputs), tuple(taken))
 

@@ -85,6 +85,10 @@ class Implicit(Recordable):
         super().__init__(solve, "implicit")
         self.residual = residual
 
+    @property
+    def settings(self) -> tuple[Any, ...]:
+        return (self.residual,)
+
     def on_tape(self, view: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         solve = as_it_is(view, self.__wrapped__, "__wrapped__")
         call = Call.of(view.recorder, solve, args, kwargs, self.__name__)

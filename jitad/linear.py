@@ -193,10 +193,10 @@ def _made_of_floats(value: Any) -> bool:
 
 
 def _is_float(leaf: Any) -> bool:
-    if isinstance(leaf, (float, np.floating)):
+    if isinstance(leaf, (float, complex, np.inexact)):
         return True
     dtype = leaf.dtype if isinstance(leaf, (np.ndarray, Value)) else getattr(leaf, "dtype", None)
-    return isinstance(dtype, np.dtype) and dtype.kind == "f"
+    return isinstance(dtype, np.dtype) and dtype.kind in "fc"
 
 
 def _floats(primals: Sequence[Any], places: Any) -> tuple[Any, ...]:

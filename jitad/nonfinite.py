@@ -23,6 +23,7 @@ from jitad.errors import NonFiniteError
 from jitad.evaluate import evaluate_node
 from jitad.primitives.scan import Form, pick, run_body
 from jitad.request import Arguments, Request
+from jitad.results_sparse import elements
 from jitad.tape import Node, Tape, Where
 from jitad.trace.pytree import leaves_of
 
@@ -180,7 +181,7 @@ class Frame:
 
 def require_finite(transformed: Any, result: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     """Raise `NonFiniteError` if the result of a call has a float that is NaN or infinite."""
-    if all(np.isfinite(x).all() for x in map(np.asarray, leaves_of(result)[0]) if x.dtype.kind == "f"):
+    if all(np.isfinite(x).all() for x in map(elements, leaves_of(result)[0]) if x.dtype.kind == "f"):
         return
     if not transformed._own_out:
         kwargs = {name: value for name, value in kwargs.items() if name != "out"}

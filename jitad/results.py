@@ -118,6 +118,9 @@ def write_out(result: Any, out: Any, valued: bool, name: str) -> Any:
     read-only.
     """
     derivative = result[-1] if valued else result
+    if hasattr(derivative, "indptr"):
+        raise SignatureError(f"out= of `{name}` cannot take a sparse matrix (called at {user_line()}); use what it "
+                             "returns")
     if not (type(derivative) is type(out) is np.ndarray and derivative.shape == out.shape
             and derivative.dtype == out.dtype and out.flags.writeable):
         leaves, buffers = _matched(derivative, out, name)

@@ -25,7 +25,7 @@ class Matrix:
     def of(cls, pattern: Any) -> Matrix:
         """That of a pattern, a canonical CSR array."""
         rows, columns = pattern.shape
-        dtype = np.dtype(np.int32 if max(rows, columns, pattern.nnz) < 1 << 31 else np.int64)
+        dtype: np.dtype[Any] = np.dtype(np.int32 if max(rows, columns, pattern.nnz) < 1 << 31 else np.int64)
         return cls((int(rows), int(columns)), dtype.name, pattern.indices.astype(dtype).tobytes(),
                    pattern.indptr.astype(dtype).tobytes())
 
@@ -46,6 +46,11 @@ class Matrix:
         return self.build([np.ones(len(self._places[0]), bool)])
 
 
+def elements(result: Any) -> np.ndarray:
+    """The numbers of a result; of a sparse matrix those that are stored."""
+    return result.data if hasattr(result, "indptr") else np.asarray(result)
+
+
 register(Matrix, "csr", lambda m: (m.shape, m.dtype, m.indices, m.indptr), Matrix)
 
-__all__ = ["Matrix"]
+__all__ = ["Matrix", "elements"]

@@ -26,7 +26,7 @@ Table = Any                                       # scipy.sparse.csr_array of bo
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """An array of the shape of a value, with the row of `table` that has the columns of each element. Row 0 is empty."""
+    """An array of the shape of a value with the row of `table` that has the columns of each element; row 0 is empty."""
 
     rows: np.ndarray
     table: Table
@@ -39,7 +39,7 @@ class Pattern:
         return Pattern(rows, self.table)
 
 
-Known = dict[int, "Pattern | None | list[Pattern | None]"]     # of a scan, a pattern for each output
+Known = dict[int, "list[Pattern | None] | Pattern | None"]     # of a scan, a pattern for each output
 Concrete = Callable[[int], "np.ndarray | None"]
 
 

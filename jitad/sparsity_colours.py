@@ -55,7 +55,7 @@ def star(pattern: Any) -> np.ndarray:
     count = pattern.shape[0]
     colours = [-1] * count
     near: list[dict[int, int]] = [{} for _ in range(count)]    # colours of neighbours: one with it, -1 for several
-    ends: list[set[int]] = [set() for _ in range(count)]       # colours of neighbours that are the middle of a star here
+    ends: list[set[int]] = [set() for _ in range(count)]       # of neighbours that are the middle of a star with this
     for v in np.argsort(-np.diff(pattern.indptr), kind="stable").tolist():
         around = [w for w in others[starts[v]:starts[v + 1]] if w != v]
         forbidden = set(near[v])

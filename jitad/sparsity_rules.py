@@ -16,7 +16,7 @@ from jitad.primitives.view import places
 from jitad.sparsity import Pattern, Step, united
 from jitad.tape import Aval, Builder, Node
 
-Rule = Callable[[Step], "Pattern | None | list[Pattern | None]"]
+Rule = Callable[[Step], "list[Pattern | None] | Pattern | None"]
 RULES: dict[str, Rule] = {}
 
 

@@ -57,8 +57,8 @@ def _numba() -> list[str]:
 def first_key(target: Target, request: Request, arguments: Arguments) -> str | None:
     """The key under which the plans of a call lie, or None if the call means nothing in another process."""
     try:
-        return fingerprint((code_key(target.function), request.what, request.argnums, request.mode, repr(request.batch),
-                            arguments.signature, *_build()))
+        return fingerprint((code_key(target.function), target.shape, request.what, request.argnums, request.mode,
+                            repr(request.batch), arguments.signature, *_build()))
     except (Unstorable, UnknownLayout):
         return None
 

@@ -157,6 +157,9 @@ class Transformed(Methods):
 
     # --- the slow path -------------------------------------------------------------------------
     def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+        if self._target.stale:
+            raise CaptureError(f"the functools.partial under `{self.__name__}` has other keywords than when it was "
+                               f"transformed (called at {user_line()}); transform a new partial instead")
         args, kwargs = self._parameters.bind(args, kwargs, self.__qualname__)
         return take_apart(self._target, self._request, args, kwargs, self._parameters.names(len(args)))
 
@@ -219,7 +222,7 @@ class Transformed(Methods):
 
     def _key(self, signature: Signature) -> Any:
         """The key under which the cache has entries for a signature."""
-        return self._request, self._settings.static, signature
+        return self._request, self._settings.static, self._target.shape, signature
 
     def _entry(self, arguments: Arguments) -> Entry:
         owner, key = owner_of(self), self._key(arguments.signature)

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from jitad.errors import SignatureError, UnsupportedOperationError
+from jitad.errors import UnsupportedOperationError
 from jitad.results_sparse import Matrix
 from jitad.trace.where import user_line
 from jitad.transformed import Transformed
@@ -12,12 +12,6 @@ from jitad.transformed import Transformed
 
 class Sparse(Transformed):
     """A function together with its sparse Jacobian or Hessian, which is a `scipy.sparse.csr_array`."""
-
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        if kwargs and "out" in kwargs and not self._own_out and self._request.sparse:
-            raise SignatureError(f"out= of `{self.__name__}` cannot take a sparse matrix (called at {user_line()}); use "
-                                 "the one that is returned")
-        return super().__call__(*args, **kwargs)
 
     def pattern(self, /, *args: Any, **kwargs: Any) -> Any:
         """Where the matrix may have elements that are not zero, for arguments like these: a boolean
@@ -27,16 +21,6 @@ class Sparse(Transformed):
         """
         entry = self._complete(self._arguments(args, kwargs))
         return _matrix(entry.result.frame).pattern()
-
-    def check_finite(self, /, *args: Any, **kwargs: Any) -> None:
-        """Raise `NonFiniteError` if an element for these arguments is a NaN or an infinity. As for other transformed
-        functions otherwise."""
-        from jitad.nonfinite import require_finite
-
-        found = self(*args, **kwargs)
-        parts = found if isinstance(found, tuple) else (found,)
-        require_finite(self, [getattr(part, "data", part) if hasattr(part, "indptr") else part for part in parts],
-                       args, kwargs)
 
     def _on_tape(self, recorder: Any, function: Callable[..., Any], args: tuple[Any, ...],
                  kwargs: dict[str, Any]) -> Any:

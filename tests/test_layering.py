@@ -16,7 +16,8 @@ FILES = sorted([*ROOT.glob("jitad/**/*.py"), *ROOT.glob("cache/**/*.py")])
 ROOMS = ["version", "errors", "cache", "scalar", "tape", "primitives", "evaluate", "differentiate", "sparsity",
          "optimise", "prologue", "trace", "compile", "axes", "request", "results", "derive", "reroll", "entry",
          "saved", "onnx", "stored", "warm", "bound", "compiled", "nonfinite", "transformed", "debug", "operators",
-         "control", "api", "linear", "derivatives", "testing", "__init__", "integrations", "demo", "__main__"]
+         "control", "custom", "implicit", "elementwise", "api", "linear", "derivatives", "testing", "__init__",
+         "integrations", "demo", "__main__"]
 SAME = {"display": "tape", "display_graph": "tape", "batching": "differentiate", "batching_rules": "differentiate",
         "batching_scan": "differentiate"}
 UPWARD = {

@@ -1,4 +1,4 @@
-"""Structural sparsity and colourings: patterns that miss nothing, and are as small as they can be where that is easy."""
+"""Structural sparsity and colourings: patterns that miss nothing, and are small where elements stay apart."""
 from __future__ import annotations
 
 import numpy as np

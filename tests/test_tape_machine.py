@@ -24,6 +24,7 @@ from jitad.primitives.core import TABLE, cast
 from jitad.primitives.reduce import reduce_sum
 from jitad.tape import Aval, Builder
 
+
 def plain(prim):
     """Whether the row is arithmetic, written out; of those that call a function of SciPy two will do."""
     given, params = prim.samples(np.random.default_rng(0))[0]
@@ -93,7 +94,8 @@ def test_every_row_of_the_table_forward_and_reverse(dtype):
 
 
 def test_values_at_special_points_are_those_of_numpy():
-    names = "add sub mul div neg abs sign square sqrt reciprocal maximum minimum fmax fmin exp log log1p tanh floor".split()
+    names = ("add sub mul div neg abs sign square sqrt reciprocal maximum minimum fmax fmin exp log log1p tanh "
+             "floor").split()
     builder = Builder()
     a, b = (builder.input(Aval((169,), np.dtype(float)), n) for n in "ab")
     x, y = (g.ravel() for g in np.meshgrid(SPECIAL, SPECIAL))
@@ -101,7 +103,8 @@ def test_values_at_special_points_are_those_of_numpy():
     machine = machine_of(builder, outputs)
     with np.errstate(all="ignore"):
         for name, got in zip(names, machine.run([x, y]), strict=True):
-            np.testing.assert_allclose(got, TABLE[name].ufunc(*(x, y)[:TABLE[name].ufunc.nin]), rtol=1e-15, err_msg=name)
+            expected = TABLE[name].ufunc(*(x, y)[:TABLE[name].ufunc.nin])
+            np.testing.assert_allclose(got, expected, rtol=1e-15, err_msg=name)
 
 
 # --- structural zeros ------------------------------------------------------------------------------

@@ -26,7 +26,6 @@ from jitad.compile.native import Native, compile_module
 from jitad.compile.opaque import raising
 from jitad.compile.runtime import SWEEP, Kernel
 from jitad.primitives.custom import has_code
-from jitad.primitives.custom import has_code
 from jitad.tape import Tape
 
 

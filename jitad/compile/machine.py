@@ -13,6 +13,7 @@ import numpy as np
 from jitad.compile import machine_linalg
 from jitad.compile.machine_fft import dft, idft, irdft, rdft  # noqa: F401
 from jitad.compile.machine_order import argsort, positions  # noqa: F401  (for generated source)
+from jitad.compile.machine_sparse import sparse_columns, sparse_entries, sparse_rows  # noqa: F401
 from jitad.compile.opaque import call_by_address as opaque  # noqa: F401
 from jitad.compile.scalar_numpy import OPERATIONS, math_function
 

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 VECTOR_WIDTH = 512             # bits to prefer where the processor has them (LLVM alone takes 256); 0: LLVM's choice
 
+# Gathers of single loads: on AMD's processors, and on Intel's with the cure for Downfall, the instruction is slower.
+NO_GATHER = ",+prefer-no-gather"
+
 
 @dataclass(frozen=True)
 class Native:
@@ -55,6 +58,8 @@ def llvm() -> tuple[str, ...]:
 def target_machine() -> Any:
     """The machine of this process. One for each module: they are not to be shared between threads."""
     cpu, features = processor()
+    if "+avx2" in features:
+        features += NO_GATHER
     return binding.Target.from_default_triple().create_target_machine(cpu=cpu, features=features, opt=3, jit=True)
 
 

@@ -60,7 +60,7 @@ def _service(reference: Callable[[], Code | None], operands: list[Any]) -> Calla
             out, *addresses = words.from_address(block)
             result = code.serve([take(a) for take, a in zip(operands, addresses, strict=True)])
             if code.size:
-                ctypes.memmove(out, result.tobytes(), result.nbytes)
+                ctypes.memmove(out or 0, result.tobytes(), result.nbytes)
         except BaseException as error:
             _pending.error = error
             return STATUS_PYTHON

@@ -27,6 +27,7 @@ from jitad.compile.routines_code import Code
 from jitad.compile.routines_cotangent import cholesky_cotangent
 from jitad.compile.routines_order import argsort, positions
 from jitad.compile.routines_solve import gemm, solve_triangular
+from jitad.compile.routines_sparse import sparse_columns, sparse_entries, sparse_rows
 from jitad.compile.routines_svd import cofactor, cofactor_tangent
 
 ROUTINES: dict[str, Callable[..., None]] = {
@@ -39,6 +40,7 @@ ROUTINES: dict[str, Callable[..., None]] = {
         "eigh", "eigvalsh", "svd", "svdvals", "pinv", "orthogonal_factor", "qr", "lu", "lu_order")},
     **{name: getattr(functions, name) for name in ("expm", "sylvester", "sqrtm", "solve_banded", "solveh_banded")},
     "cofactor": cofactor, "cofactor_tangent": cofactor_tangent, "argsort": argsort, "positions": positions,
+    "sparse_rows": sparse_rows, "sparse_columns": sparse_columns, "sparse_entries": sparse_entries,
     **{name: getattr(fft, name) for name in ("dft", "idft", "rdft", "irdft")}}
 EXTERNAL = {"cython_blas": ("gemm", "trmm", "trsm", "trsv"),
             "cython_lapack": ("potrf", "trtri", "lauum", "getrf", "gesdd", "syevd", "geqrf", "orgqr", "gees", "trsyl",

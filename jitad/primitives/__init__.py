@@ -9,6 +9,7 @@ from jitad.primitives import (
     order,
     reduce,
     scan,
+    sparse,
     special,
     special_bessel,
     special_cdf,
@@ -20,6 +21,6 @@ from jitad.primitives import (
     view,
 )
 
-__all__ = ["core", "custom", "elementwise", "fft", "index", "linalg", "order", "reduce", "scan", "special",
+__all__ = ["core", "custom", "elementwise", "fft", "index", "linalg", "order", "reduce", "scan", "sparse", "special",
            "special_bessel", "special_cdf",
            "special_error", "special_gamma", "special_other", "special_polynomials", "special_power", "view"]

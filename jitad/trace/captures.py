@@ -33,12 +33,11 @@ from jitad.cache.guards import Unguardable, is_atom
 from jitad.cache.identity import code_key
 from jitad.errors import CaptureError, MutationError
 from jitad.tape import Value
-from jitad.trace import distributions, policy
+from jitad.trace import distributions, policy, sparse
 from jitad.trace.asking import VIEWS
 from jitad.trace.copies import Copies, GlobalsView
 from jitad.trace.leaves import refusal
-from jitad.trace.library import is_followed_function
-from jitad.trace.nested import CaptureView, Nested
+from jitad.trace.nested import CaptureView, Nested, take_vectorized
 from jitad.trace.scan import Scan
 from jitad.trace.standins import ClassView, DictView, ModuleView, ObjectView, Poison, object_view, state_of, view_super
 from jitad.trace.where import user_line
@@ -198,8 +197,9 @@ class Captures:
             return value  # an array that was made in this recording
         if isinstance(value, (np.ndarray, np.floating)) or kind is float:
             return self._input(value, path)
-        if distributions.is_distribution(value):
-            return distributions.take(self, value, path)
+        for is_one, take in _LIBRARY_OBJECTS:
+            if is_one(value):
+                return take(self, value, path)
         stand_in = policy.substitute(value)
         if stand_in is None:
             stand_in = policy.refused(value, path.expression(), user_line)
@@ -349,7 +349,7 @@ class Captures:
             return self.take(value, at)
         if isinstance(value, ModuleType):
             return ModuleView(self, value, at)
-        if at is not None and is_followed_function(value):
+        if at is not None and type(value) is FunctionType and policy.is_user_function(value):
             return self.take(value, at)
         stand_in = policy.substitute(value)
         if stand_in is None:
@@ -382,6 +382,7 @@ def _place(fault: CaptureError) -> tuple[Any, str]:
     return getattr(fault, "place", None) or ("a captured value", str(fault))
 
 
+_LIBRARY_OBJECTS = ((distributions.is_distribution, distributions.take), (sparse.is_sparse, sparse.take))
 _STATIC = frozenset({str, bytes, int, bool, complex, type(None), type(...), range})
 
 
@@ -395,5 +396,5 @@ def _moves(item: Any) -> bool:
 _TAKERS: dict[type, Any] = {
     FunctionType: Captures.function, MethodType: Captures._method, functools.partial: Captures._partial,
     _LRU: Captures._cached, list: Captures._list, tuple: Captures._tuple, set: Captures._set,
-    **dict.fromkeys(_DICTS, Captures.dict_view),
+    np.vectorize: take_vectorized, **dict.fromkeys(_DICTS, Captures.dict_view),
 }

@@ -118,7 +118,7 @@ class Complex(Tracer):
         if dtype.kind == "b":
             return np.not_equal(self, 0)
         if dtype.kind == "c":
-            half = real_dtype(dtype)
+            half = real_dtype(checked_dtype(self, dtype))
             return self._both(lambda part: part.astype(half, order, "unsafe", subok, copy))
         warnings.warn("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning,
                       stacklevel=2)
@@ -183,6 +183,13 @@ def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32 if dtype == np.complex64 else np.float64)
 
 
+def checked_dtype(x: Value, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """A complex dtype, if it is one of those that can be pairs."""
+    if dtype not in (np.complex64, np.complex128):
+        raise refused(x, f"dtype {dtype}", "use complex128 or complex64")
+    return dtype
+
+
 def _key(part: Any) -> Any:
     if part.aval.weak:
         return {"f": 1.0, "i": 1}.get(part.dtype.kind, part.dtype)
@@ -237,9 +244,7 @@ def parts_of(builder: Builder | None, value: Any) -> tuple[Any, Any]:
 
 def as_complex(x: Any, dtype: Any) -> Complex:
     """`x`, real or complex, in a complex dtype: the meaning of a cast."""
-    half = real_dtype(np.dtype(dtype))
-    if np.dtype(dtype) not in (np.complex64, np.complex128):
-        raise refused(x, f"dtype {np.dtype(dtype)}", "use complex128 or complex64")
+    half = real_dtype(checked_dtype(x, np.dtype(dtype)))
     if isinstance(x, Complex):
         return Complex(*(_part(part, half, x.shape) for part in (x.re, x.im)))
     re = x.builder.value(cast(x, half).number)
@@ -273,18 +278,18 @@ def unpacked(packed: Any, value: Any) -> Complex:
     return result
 
 
-ARRAY, SCALAR = -1, -2                       # slots of aliases that stand for complex results
+RESULT = -1                                   # the slot of aliases that stand for complex results
 
 
 def output_of(z: Complex) -> Value:
     """A complex result, packed; `form_of` tells it from a real array."""
-    return alias(pack(z), slot=ARRAY if z.ndim or z.boxed else SCALAR)
+    return alias(pack(z), slot=RESULT)
 
 
 def is_packed(value: Value) -> bool:
     """Whether a result is complex: made by `output_of`."""
     node = value.node
-    return node.prim is alias and node.params["slot"] in (ARRAY, SCALAR)
+    return node.prim is alias and node.params["slot"] == RESULT
 
 
 def form_of(value: Value) -> tuple[str, str]:

@@ -245,6 +245,11 @@ def iscomplexobj(x: Any) -> bool:
     return True
 
 
+@rule(np.isrealobj)
+def isrealobj(x: Any) -> bool:
+    return False
+
+
 @rule(np.iscomplex)
 def iscomplex(x: Any) -> Any:
     return imag(x) != 0

@@ -276,8 +276,9 @@ def sqrt(a: Parts) -> Parts:
     """``t = sqrt((|x| + |z|) / 2)``; t and y / 2t, or |y| / 2t and t with the sign of y."""
     x, y = a
     right, sign = r["ge"](x, 0.0), r["stop_gradient"](r["copysign"](1.0, y))
-    t = r["sqrt"](0.5 * (select(right, x, -x) + absolute(a)))
-    other = select(r["eq"](t, 0.0), r["abs"](y), select(r["isinf"](y), t, sign * y / (2.0 * t)))
+    infinite = r["isinf"](y)
+    t = select(infinite, np.inf, r["sqrt"](0.5 * (select(right, x, -x) + absolute(a))))
+    other = select(r["eq"](t, 0.0), r["abs"](y), select(infinite, t, sign * y / (2.0 * t)))
     return select(right, t, other), sign * select(right, other, t)
 
 

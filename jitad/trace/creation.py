@@ -10,6 +10,7 @@ import numpy as np
 from jitad.tape import Value
 from jitad.trace import assign  # noqa: F401  (fills the table of functions)
 from jitad.trace.arrays import local
+from jitad.trace.complexes import Complex
 from jitad.trace.dispatch import FUNCTIONS, builder_in, call, detached, noted_line, plain
 from jitad.trace.scipy_functions import SUBSTITUTES
 
@@ -76,6 +77,8 @@ def _zero_dimensional(number: Any) -> Any:
     """A number as an array of no dimensions."""
     if number.boxed:
         return number
+    if isinstance(number, Complex):
+        return Complex(_zero_dimensional(number.re), _zero_dimensional(number.im))
     array = number.builder.value(number.number)
     array.weak, array.boxed = False, True
     return array

@@ -9,7 +9,7 @@ from jitad.cache.captures import Path
 if TYPE_CHECKING:
     from jitad.trace.captures import Captures
 
-__all__ = ["CaptureView", "Nested"]
+__all__ = ["CaptureView", "Nested", "take_vectorized"]
 
 
 class CaptureView:
@@ -45,3 +45,10 @@ class Nested:
         if hasattr(type(value), "__jitad_nested__"):
             return self._view.captures.take(value, self._view.path.step("attr", name))
         return value
+
+
+def take_vectorized(captures: Captures, value: Any, path: Path) -> Any:
+    """The stand-in for a captured `numpy.vectorize` object."""
+    from jitad.trace.vectorize import take
+
+    return take(captures, value, path)

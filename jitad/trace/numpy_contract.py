@@ -23,11 +23,11 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, dtype: Any = 
     terms, result, arrays = _parse(operands)
     if dtype is None:
         dtype = np.result_type(*(a.dtype for a in arrays))
+    view_of_one = len(arrays) == 1 and set(result) == set(terms[0])         # NumPy looks at no dtype then
     for array in arrays:
-        if not np.can_cast(array.dtype, dtype, casting):
+        if not view_of_one and not np.can_cast(array.dtype, dtype, casting):
             raise TypeError(f"Iterator operand could not be cast from {array.dtype!r} to {np.dtype(dtype)!r} according to "
                             f"the rule {casting!r}")
-    view_of_one = len(arrays) == 1 and set(result) == set(terms[0])         # NumPy looks at no dtype then
     arrays = arrays if view_of_one else [cast(a, dtype) for a in arrays]
     _check(terms, result, arrays)
     size: dict[str, int] = {}

@@ -185,6 +185,11 @@ def iscomplexobj(x: Any) -> bool:
     return False
 
 
+@implements(np.isrealobj)
+def isrealobj(x: Any) -> bool:
+    return True
+
+
 @implements(np.iscomplex)
 def iscomplex(x: Any) -> Any:
     return np.zeros(x.shape, bool)

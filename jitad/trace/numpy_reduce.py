@@ -78,6 +78,8 @@ def sum_(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
 
 def fresh(result: Any) -> Any:
     """A new handle, which is a NumPy number or array and no Python number."""
+    if hasattr(type(result), "jitad_parts"):
+        return result.detached()
     return result.builder.value(result.number)
 
 
