@@ -1,6 +1,6 @@
-"""The table of ratios: ``python -m benchmarks.compare [model ...] [--write]``.
+"""The table of ratios: ``python -m benchmarks.compare [model ...] [--models FOLDER --data FOLDER] [--write]``.
 
-All engines of a model are timed in turns in one process, one thread each; the best of many rounds counts.
+All engines of a model are timed in turns, one thread each; the best of many rounds counts.
 """
 
 import sys
@@ -20,21 +20,27 @@ from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 from time import perf_counter
 
+from benchmarks.checks import check_derivative
 from benchmarks.conftest import readable
-from benchmarks.engines import MAKERS, assert_same, available, first_call, installed, paired_times
+from benchmarks.engines import MAKERS, Engine, assert_same, available, first_call, from_run, installed, paired_times
+from benchmarks.folder import models_in, ratios_in
+from benchmarks.jax_apart import Apart
 from benchmarks.lowlevel import WIDE
-from benchmarks.models import MODELS, Model
+from benchmarks.models import MODELS, Array, Data, Model
 from benchmarks.overhead import IMPORTS, import_time, overhead_engines
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
-PACKAGES = ("jitad", "numba", "llvmlite", "numpy", "scipy", "jax", "jaxlib")
+PACKAGES = ("jitad", "numba", "llvmlite", "numpy", "scipy", "jax", "jaxlib", "autograd", "pytensor", "casadi")
 #: Column title, numerator, denominator.
 RATIOS = (
     ("jitad / handwritten", "jitad", "handwritten"),
     ("C / handwritten", "jitad C", "handwritten"),
     ("jax / jitad", "jax", "jitad"),
-    ("jax / handwritten", "jax", "handwritten"),
+    ("Stan / C", "Stan", "jitad C"),
 )
+LEAST_ROUNDS = 3
+ENGINES = (*MAKERS, "Stan")
+Folders = tuple[Path, Path] | None
 
 
 @dataclass
@@ -52,19 +58,51 @@ class Row:
         return None
 
 
-def measure(model: Model, rounds: int, first_rounds: int) -> Row:
-    """Check the engines against each other, then time them."""
+def measure(model: Model, rounds: int, first_rounds: int, folders: Folders = None,
+            stan: float | None = None) -> Row:
+    """Check the engines against each other, then time them. `folders`: where the model is from; `stan`: what Stan's
+    time is of JAX's."""
     theta, data = model.problem()
-    expected = model.numba_value_and_grad(theta, *data)
-    names = available()
+    names = available(model)
     first: dict[str, float] = {}
     for name in ("jitad", "jax"):
         if name in names and first_rounds:
             first[name] = min(_first_seconds(name, model) for _ in range(first_rounds))
-    engines = [MAKERS[name](model, theta, data) for name in names]
-    for engine in engines:
-        assert_same(engine.call(), expected)
-    return Row(model.name, paired_times(engines, rounds), first)
+    engines = _checked(model, names, theta, data)
+    apart = Apart(model.name, folders) if "jax" in names else None
+    try:
+        if apart is not None:
+            engines.append(from_run("jax apart", apart.seconds))
+        warm = paired_times(engines, rounds)
+    finally:
+        if apart is not None:
+            apart.close()
+    if apart is not None:
+        warm["jax"] = min(warm["jax"], warm.pop("jax apart"))
+        if stan is not None:
+            warm["Stan"] = warm["jax"] * stan
+    return Row(model.name, warm, first)
+
+
+def _checked(model: Model, names: list[str], theta: Array, data: Data) -> list[Engine]:
+    """The engines of a model, which all agree. What autograd cannot do, it need not."""
+    engines: list[Engine] = []
+    expected = None
+    for name in names:
+        try:
+            engine = MAKERS[name](model, theta, data)
+            result = engine.call()
+        except Exception as error:
+            if name != "autograd":
+                raise
+            print(f"    not under autograd: {error}", file=sys.stderr)
+            continue
+        if expected is None:
+            expected = result
+            check_derivative(model.logp, theta, data, expected)
+        assert_same(result, expected, 1e-8)
+        engines.append(engine)
+    return engines
 
 
 def _first_seconds(name: str, model: Model) -> float:
@@ -78,7 +116,7 @@ def _first_seconds(name: str, model: Model) -> float:
 
 def table(rows: list[Row]) -> list[str]:
     """A Markdown table, model by model, with geometric means below."""
-    engines = [name for name in MAKERS if any(name in row.warm for row in rows)]
+    engines = [name for name in ENGINES if any(name in row.warm for row in rows)]
     ratios = [r for r in RATIOS if any(row.ratio(*r[1:]) for row in rows)]
     compilers = [name for name in ("jitad", "jax") if any(name in row.first for row in rows)]
     lines = [["model", *engines, *(title for title, *_ in ratios), *(f"first call, {name}" for name in compilers)]]
@@ -158,17 +196,28 @@ def _version(package: str) -> str:
 def main(arguments: list[str] | None = None) -> None:
     """Measure, print, perhaps write ``RESULTS.md``."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.compare", description="Table of ratios by model.")
-    parser.add_argument("models", nargs="*", metavar="model", help=f"any of {', '.join(MODELS)}; all if none is named")
-    parser.add_argument("--rounds", type=int, default=40, help="rounds of the paired timer (at least 20 are taken)")
+    parser.add_argument("names", nargs="*", metavar="model", help=f"any of {', '.join(MODELS)}; all if none is named")
+    parser.add_argument("--models", type=Path, metavar="FOLDER", help="more models: see benchmarks/folder.py")
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="their data, in JSON files")
+    parser.add_argument("--stan", type=Path, metavar="FILE",
+                        help="a Markdown table with the ratio JAX/Stan by model, from which Stan's time is estimated")
+    parser.add_argument("--rounds", type=int, default=40, help="rounds of the paired timer")
     parser.add_argument("--first-rounds", type=int, default=3, help="first calls of each model; 0 for none")
     parser.add_argument("--write", action="store_true", help=f"write {RESULTS.name}")
     options = parser.parse_args(arguments)
-    if unknown := set(options.models) - set(MODELS):
-        parser.error(f"unknown model: {', '.join(sorted(unknown))}; known: {', '.join(MODELS)}")
+    if (options.models is None) != (options.data is None):
+        parser.error("--models and --data go together")
+    folders = None if options.models is None else (options.models, options.data)
+    outside = models_in(*folders) if folders else {}
+    stan = ratios_in(options.stan, "JAX/Stan") if options.stan else {}
+    known = {**MODELS, **outside}
+    if unknown := set(options.names) - set(known):
+        parser.error(f"unknown model: {', '.join(sorted(unknown))}; known: {', '.join(known)}")
     rows = []
-    for name in options.models or MODELS:
+    for name in options.names or known:
         print(f"{name} ...", file=sys.stderr, flush=True)
-        rows.append(measure(MODELS[name], max(20, options.rounds), options.first_rounds))
+        rows.append(measure(known[name], max(LEAST_ROUNDS, options.rounds), options.first_rounds,
+                            folders if name in outside else None, 1 / stan[name] if name in stan else None))
     lines = [*table(rows), "", *overheads(), *machine()]
     print("\n".join(lines))
     if options.write:

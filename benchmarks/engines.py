@@ -13,24 +13,33 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import peers
 from benchmarks.lowlevel import call_address, loop
-from benchmarks.models import Data, Model, fresh
+from benchmarks.models import MODELS, Data, Model, fresh
 
 Array = np.ndarray
+LEAST = 3                     # turns of the slowest engine
 ValueAndGrad = tuple[float, Array]
 
 
 @dataclass(frozen=True)
 class Engine:
-    """``call()`` gives (value, gradient) once; ``run(n)`` does the same n times as cheaply as it can.
+    """``call()`` gives (value, gradient) once; ``run(n)`` does the same n times as cheaply as it can, and returns the
+    seconds that this took if it knows better than a clock around it.
 
     ``owner`` is kept alive with the engine.
     """
 
     name: str
     call: Callable[[], Any]
-    run: Callable[[int], None]
+    run: Callable[[int], float | None]
     owner: Any = None
+
+    def seconds(self, n: int) -> float:
+        """The time of n calls."""
+        start = perf_counter()
+        known = self.run(n)
+        return perf_counter() - start if known is None else known
 
 
 def from_call(name: str, call: Callable[[], Any]) -> Engine:
@@ -41,6 +50,11 @@ def from_call(name: str, call: Callable[[], Any]) -> Engine:
             call()
 
     return Engine(name, call, run)
+
+
+def from_run(name: str, seconds: Callable[[int], float]) -> Engine:
+    """An engine elsewhere, of which only the time of n calls is known."""
+    return Engine(name, lambda: seconds(1), seconds)
 
 
 def bind(f: Callable[..., Any], *args: Any) -> Callable[[], Any]:
@@ -59,6 +73,7 @@ def bind(f: Callable[..., Any], *args: Any) -> Callable[[], Any]:
 
 def handwritten_engine(model: Model, theta: Array, data: Data) -> Engine:
     """The numba kernel of ``handwritten``, called from Python."""
+    assert model.numba_value_and_grad is not None
     return from_call("handwritten", bind(model.numba_value_and_grad, theta, *data))
 
 
@@ -105,17 +120,27 @@ def _run_pointer(address: int, data: int, x: Array, grad: Array, value: Array, n
 
 
 def jax_engine(model: Model, theta: Array, data: Data) -> Engine:
-    """``jit(value_and_grad)`` in float64: theta goes in and the result comes out as NumPy, the data stays with JAX."""
-    import jax
+    """``jit(value_and_grad)``, with asynchronous calls."""
+    from benchmarks.jax_apart import jax_call
 
-    f = jax.jit(jax.value_and_grad(model.jax_logp()))
-    on_device = tuple(jax.numpy.asarray(a) for a in data)
+    return from_call("jax", jax_call(model, theta, data))
 
-    def call() -> ValueAndGrad:
-        value, grad = f(theta, *on_device)
-        return float(value), np.asarray(grad)
 
-    return from_call("jax", call)
+def autograd_engine(model: Model, theta: Array, data: Data) -> Engine:
+    """autograd's ``value_and_grad``."""
+    from autograd import value_and_grad
+
+    return from_call("autograd", bind(value_and_grad(model.autograd_logp()), theta, *data))
+
+
+def pytensor_engine(model: Model, theta: Array, data: Data) -> Engine:
+    """PyTensor in numba mode, on the models of ``peers``."""
+    return from_call("pytensor", bind(peers.pytensor_function(model.name, theta, data), theta))
+
+
+def casadi_engine(model: Model, theta: Array, data: Data) -> Engine:
+    """CasADi, on the models of ``peers``."""
+    return from_call("casadi", bind(peers.casadi_function(model.name, theta, data), theta))
 
 
 MAKERS: dict[str, Callable[[Model, Array, Data], Engine]] = {
@@ -123,6 +148,9 @@ MAKERS: dict[str, Callable[[Model, Array, Data], Engine]] = {
     "jitad": jitad_engine,
     "jitad C": pointer_engine,
     "jax": jax_engine,
+    "autograd": autograd_engine,
+    "pytensor": pytensor_engine,
+    "casadi": casadi_engine,
 }
 
 
@@ -132,9 +160,13 @@ def installed(package: str) -> bool:
     return spec is not None and spec.origin is not None
 
 
-def available() -> list[str]:
-    """Names of the engines whose packages are installed."""
-    return [name for name in MAKERS if name == "handwritten" or installed(name.split()[0])]
+def available(model: Model | None = None) -> list[str]:
+    """Names of the engines whose packages are installed, and which have the model if one is given."""
+    names = [name for name in MAKERS if name == "handwritten" or installed(name.split()[0])]
+    if model is None:
+        return names
+    lacking = {"pytensor", "casadi"} if model.name not in peers.DENSITIES or model.name not in MODELS else set()
+    return [name for name in names if name not in lacking and (name != "handwritten" or model.numba_value_and_grad)]
 
 
 def first_call(name: str, model: Model, theta: Array, data: Data) -> Callable[[], Any]:
@@ -146,14 +178,10 @@ def first_call(name: str, model: Model, theta: Array, data: Data) -> Callable[[]
         return bind(value_and_grad(fresh(model.logp)), theta, *data)
     import jax
 
+    from benchmarks.jax_apart import jax_call
+
     jax.clear_caches()
-    f = jax.jit(jax.value_and_grad(model.jax_logp()))
-
-    def call() -> ValueAndGrad:
-        value, grad = f(theta, *data)
-        return float(value), np.asarray(grad)
-
-    return call
+    return jax_call(model, theta, data)
 
 
 def assert_same(result: ValueAndGrad, expected: ValueAndGrad, rtol: float = 1e-9) -> None:
@@ -164,17 +192,19 @@ def assert_same(result: ValueAndGrad, expected: ValueAndGrad, rtol: float = 1e-9
 
 
 def paired_times(engines: list[Engine], rounds: int = 30, seconds: float = 4e-3) -> dict[str, float]:
-    """Best time of one call in seconds for each engine, measured in turns so that all meet the same noise."""
+    """Best time of one call in seconds for each engine, measured in turns so that all meet the same noise. An engine
+    that a single call keeps for long has fewer turns."""
     counts = [calls_within(engine, seconds) for engine in engines]
-    best = [float("inf")] * len(engines)
+    best, spent = [float("inf")] * len(engines), [0.0] * len(engines)
     collecting = gc.isenabled()
     gc.disable()
     try:
-        for _ in range(rounds):
+        for turn in range(rounds):
             for k, engine in enumerate(engines):
-                start = perf_counter()
-                engine.run(counts[k])
-                best[k] = min(best[k], (perf_counter() - start) / counts[k])
+                if turn < LEAST or spent[k] < 2 * rounds * seconds:
+                    taken = engine.seconds(counts[k])
+                    spent[k] += taken
+                    best[k] = min(best[k], taken / counts[k])
     finally:
         if collecting:
             gc.enable()
@@ -186,9 +216,7 @@ def calls_within(engine: Engine, seconds: float) -> int:
     engine.call()
     n = 1
     while True:
-        start = perf_counter()
-        engine.run(n)
-        elapsed = perf_counter() - start
+        elapsed = engine.seconds(n)
         if elapsed >= seconds / 2:
             return max(1, round(n * seconds / elapsed))
         n *= 2

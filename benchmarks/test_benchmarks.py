@@ -4,17 +4,27 @@
 each benchmark once.
 """
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from benchmarks import handwritten_loops, vectormath
+from benchmarks import batches, compare, densities, gp, handwritten_loops, hessians, loops, tape_machine, vectormath
+from benchmarks.checks import check_derivative
 from benchmarks.engines import MAKERS, assert_same, available, calls_within, first_call, installed
+from benchmarks.folder import ratios_in
 from benchmarks.loops import LOOPS
 from benchmarks.models import MODELS, Model
 from benchmarks.overhead import IMPORTS, four_arrays_grad, import_time, overhead_engines, small_arguments
+
+def by_hand(model: Model, theta: Any, data: Any) -> Any:
+    """The result of the hand-written kernel, which each of our own models has."""
+    assert model.numba_value_and_grad is not None
+    return model.numba_value_and_grad(theta, *data)
+
 
 Benchmark = Any  # pytest_benchmark's fixture has no public type
 
@@ -28,15 +38,7 @@ needs_jitad = pytest.mark.skipif(not installed("jitad"), reason="jitad is not in
 def test_handwritten_is_the_derivative(model: Model) -> None:
     """The yardstick agrees with the log density and with central differences along random directions."""
     theta, data = model.problem()
-    value, grad = model.numba_value_and_grad(theta, *data)
-    np.testing.assert_allclose(value, model.logp(theta, *data), rtol=1e-12)
-    rng = np.random.default_rng(3)
-    step = 1e-5
-    for _ in range(3):
-        v = rng.normal(size=theta.shape)
-        v /= np.linalg.norm(v)
-        slope = (model.logp(theta + step * v, *data) - model.logp(theta - step * v, *data)) / (2 * step)
-        np.testing.assert_allclose(grad @ v, slope, rtol=1e-6, atol=1e-7 * float(np.linalg.norm(grad)))
+    check_derivative(model.logp, theta, data, by_hand(model, theta, data))
 
 
 @pytest.mark.parametrize("name", LOOPS)
@@ -76,8 +78,10 @@ def test_vector_math(ours: Callable[[float], float], numpys: Callable[[Any], Any
 def test_value_and_grad(benchmark: Benchmark, model: Model, name: str) -> None:
     """A warm call, after its result has been compared with the hand-written one."""
     theta, data = model.problem()
+    if name not in available(model):
+        return                                   # PyTensor and CasADi have some of the models only
     engine = MAKERS[name](model, theta, data)
-    assert_same(engine.call(), model.numba_value_and_grad(theta, *data))
+    assert_same(engine.call(), by_hand(model, theta, data), 1e-8)
     benchmark.group = model.name
     benchmark.extra_info["engine"] = name
     if name == "jitad C":  # pytest-benchmark times a compiled loop of many calls; the table of ratios divides
@@ -93,13 +97,73 @@ def test_value_and_grad(benchmark: Benchmark, model: Model, name: str) -> None:
 def test_first_call(benchmark: Benchmark, model: Model, name: str) -> None:
     """Record, differentiate, compile, run."""
     theta, data = model.problem()
-    expected = model.numba_value_and_grad(theta, *data)  # numba has compiled something before
+    expected = by_hand(model, theta, data)  # numba has compiled something before
     benchmark.group = f"{model.name} (first call)"
     benchmark.extra_info["engine"] = name
     result = benchmark.pedantic(
         lambda call: call(), setup=lambda: ((first_call(name, model, theta, data),), {}), rounds=3
     )
     assert_same(result, expected)
+
+
+def once(*calls: Callable[..., Any], **settings: Any) -> list[float]:
+    """In the place of a timer: each call runs once."""
+    for call in calls:
+        call(*([1] if call.__code__.co_argcount == 1 else []))
+    return [1.0 for _ in calls]
+
+
+def first(table: dict[str, Any], count: int = 1) -> dict[str, Any]:
+    return dict(list(table.items())[:count])
+
+
+@needs_jitad
+def test_other_benchmarks_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The benchmarks that stand alone, with little to do, so that none rots."""
+    monkeypatch.setattr(hessians, "best", once)
+    monkeypatch.setattr(hessians, "PROBLEMS", first(hessians.PROBLEMS))
+    hessians.main()
+    monkeypatch.setattr(batches, "best", once)
+    problems = first(batches.problems())
+    monkeypatch.setattr(batches, "problems", lambda: problems)
+    batches.main()
+    name = next(iter(densities.PAIRS))
+    densities.ratio(name, rounds=1)
+    gp.measure(8, rounds=1)
+    loops.main(["garch", "--rounds", "1"])
+    monkeypatch.setattr(tape_machine, "best", lambda call, seconds=0.0: once(call)[0])
+    tape_machine.main(300)
+    printed = capsys.readouterr().out
+    assert all(word in printed for word in (*hessians.PROBLEMS, *problems, "garch", "window"))
+
+
+OUTSIDE = """
+import numpy as np
+def load(data): return (np.array(data["y"], float), data["power"])
+def init(data, rng): return rng.normal(size=2)
+def logp(q, y, power): return -0.5 * np.sum((y - q[0] - q[1] * y) ** power)
+def make_jax():
+    import jax.numpy as jnp
+    return lambda q, y, power: -0.5 * jnp.sum((y - q[0] - q[1] * y) ** power)
+"""
+
+
+@needs_jitad
+def test_table_with_models_from_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                         capsys: pytest.CaptureFixture[str]) -> None:
+    """The command line: models and data from folders, Stan's times from a table, the results in a file."""
+    (tmp_path / "line.py").write_text(OUTSIDE)
+    (tmp_path / "line.json").write_text(json.dumps({"y": [0.5, 1.0, 2.0], "power": 2}))
+    (tmp_path / "peers.md").write_text("text\n| model | JAX/Stan |\n|---|---|\n| line | 4.0 |\n| none | - |\n")
+    assert ratios_in(tmp_path / "peers.md", "JAX/Stan") == {"line": 4.0}
+    monkeypatch.setattr(compare, "overheads", list)
+    monkeypatch.setattr(compare, "RESULTS", tmp_path / "RESULTS.md")
+    folder = str(tmp_path)
+    compare.main(["line", "eight_schools", "--models", folder, "--data", folder, "--stan", folder + "/peers.md",
+                  "--rounds", "3", "--first-rounds", "1", "--write"])
+    assert (tmp_path / "RESULTS.md").read_text().count("| line ") == 1
+    rows = [line.split("|")[1].strip() for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
+    assert [row for row in rows if row.strip("-")] == ["model", "line", "eight_schools", "geometric mean"]
 
 
 @needs_jitad

@@ -61,3 +61,12 @@ __all__ = [
     "value_and_grad", "value_and_jacobian", "value_derivative_and_second_derivative", "value_gradient_and_hessian",
     "vjp", "while_loop",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """`jitad.testing`, which is imported when it is first used."""
+    if name == "testing":
+        import jitad.testing
+
+        return jitad.testing
+    raise AttributeError(f"module 'jitad' has no attribute {name!r}")

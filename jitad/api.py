@@ -14,7 +14,8 @@ __all__ = ["grad", "jit", "jit_grad", "value_and_grad"]
 
 
 def jit_grad(f: Callable[..., Any] | None = None, argnums: int | Sequence[int] = 0, *,
-             on_mismatch: str | None = None, static: Sequence[str] = (), tier: str | None = None) -> Any:
+             on_mismatch: str | None = None, static: Sequence[str] = (), tier: str | None = None,
+             compile: str = "now") -> Any:
     """The compiled gradient of a scalar function; a decorator with or without arguments.
 
     Parameters
@@ -37,6 +38,10 @@ def jit_grad(f: Callable[..., Any] | None = None, argnums: int | Sequence[int] =
         ``"kernel"`` (compiled code) or ``"machine"``: an interpreter for what is too long and too irregular to
         compile, such as thousands of different operations on numbers. By default that is chosen by what the function
         does; ``g.compile(*args).tier`` says which. What runs on the machine is not kept on the disk.
+    compile
+        ``"now"``, in the first call, or ``"background"``: a thread compiles, and until it is done the reference
+        interpreter serves the calls, slowly, with results that agree to rounding. What the compiler raises, the next
+        call raises. ``g.compile(*args)`` waits for the code.
 
     Returns
     -------
@@ -65,36 +70,37 @@ def jit_grad(f: Callable[..., Any] | None = None, argnums: int | Sequence[int] =
     >>> logp(np.zeros(2), np.array([1.0, 2.0]))
     array([1., 2.])
     """
-    return transform(f, "grad", argnums, on_mismatch, static, tier=tier)
+    return transform(f, "grad", argnums, on_mismatch, static, tier=tier, compile=compile)
 
 
 grad = jit_grad
 
 
 def value_and_grad(f: Callable[..., Any] | None = None, argnums: int | Sequence[int] = 0, *,
-                   on_mismatch: str | None = None, static: Sequence[str] = (), tier: str | None = None) -> Any:
+                   on_mismatch: str | None = None, static: Sequence[str] = (), tier: str | None = None,
+                   compile: str = "now") -> Any:
     """The compiled value and gradient from one sweep: ``(float, gradient)``. As `jit_grad` otherwise.
 
     >>> import numpy as np
     >>> value_and_grad(lambda x: np.sum(x * x))(np.array([1.0, 3.0]))
     (10.0, array([2., 6.]))
     """
-    return transform(f, "value_and_grad", argnums, on_mismatch, static, tier=tier)
+    return transform(f, "value_and_grad", argnums, on_mismatch, static, tier=tier, compile=compile)
 
 
 def jit(f: Callable[..., Any] | None = None, *, on_mismatch: str | None = None, static: Sequence[str] = (),
-        tier: str | None = None) -> Any:
+        tier: str | None = None, compile: str = "now") -> Any:
     """The compiled function itself, which may return arrays and trees of arrays. Options as for `jit_grad`.
 
     >>> import numpy as np
     >>> jit(lambda x: np.exp(x) - 1)(np.zeros(2))
     array([0., 0.])
     """
-    return transform(f, "value", 0, on_mismatch, static, tier=tier)
+    return transform(f, "value", 0, on_mismatch, static, tier=tier, compile=compile)
 
 
 def transform(f: Callable[..., Any] | None, what: str, argnums: int | Sequence[int], on_mismatch: str | None,
-              static: Sequence[str], mode: str = "", tier: str | None = None,
+              static: Sequence[str], mode: str = "", tier: str | None = None, compile: str = "now",
               make: Callable[[Callable[..., Any], Request, Settings], Any] = Transformed) -> Any:
     """The function `f` with a request, or a decorator for it; raises `ArgumentTypeError` for options that make no
     sense."""
@@ -104,8 +110,10 @@ def transform(f: Callable[..., Any] | None, what: str, argnums: int | Sequence[i
     if not isinstance(static, (tuple, list)) or not all(isinstance(name, str) for name in static):
         raise ArgumentTypeError(f'static must be a tuple of names, ("model", "self.table"), not {static!r} '
                                 f"(at {user_line()})")
+    if compile not in ("now", "background"):
+        raise ArgumentTypeError(f'compile must be "now" or "background", not {compile!r} (at {user_line()})')
     request = Request(what, checked_argnums(argnums), mode, tier=checked_tier(tier))
-    settings = Settings(on_mismatch, tuple(static))
+    settings = Settings(on_mismatch, tuple(static), compile == "background")
     if f is None:
         return lambda function: make(_plain(function), request, settings)
     return make(_plain(f), request, settings)

@@ -9,10 +9,11 @@ from jitad.api import transform
 from jitad.axes import Axes
 from jitad.compiled import CompiledTape
 from jitad.errors import ArgumentTypeError
+from jitad.operators import Lazy
 from jitad.request import Request, Settings
 from jitad.trace.where import user_line
 from jitad.transformed import Transformed
-from jitad.transformed_batch import Batched
+from jitad.transformed_batch import BatchedFunction
 
 __all__ = ["batch"]
 
@@ -55,7 +56,10 @@ def batch(f: Callable[..., Any] | None = None, in_axes: Any = 0, out_axes: Any =
     Raises
     ------
     ArgumentTypeError
-        On a call with arguments that have no such axes, or different numbers of examples.
+        For an `f` that gives sparse matrices or linear operators; on a call with arguments that have no such axes, or
+        different numbers of examples.
+    UnsupportedOperationError
+        For an `f` that is to run on the tape machine.
     OutputError
         On the first call, if a result has no such axis.
 
@@ -73,14 +77,18 @@ def batch(f: Callable[..., Any] | None = None, in_axes: Any = 0, out_axes: Any =
     """
     axes = Axes.of(in_axes, out_axes)
 
-    def make(function: Callable[..., Any], request: Request, settings: Settings) -> Batched:
+    def make(function: Callable[..., Any], request: Request, settings: Settings) -> BatchedFunction:
         inner = function._transformed if isinstance(function, CompiledTape) else function
+        if isinstance(inner, Lazy):
+            raise ArgumentTypeError(f"`{inner.__name__}` gives a linear operator, of which there is no batch (at "
+                                    f"{user_line()}); leave out lazy=True, or call it for each example")
         if not isinstance(inner, Transformed):
-            return Batched(function, replace(request, batch=(axes,)), settings)
+            return BatchedFunction(function, replace(request, batch=(axes,)), settings)
         if inner._request.sparse:
             raise ArgumentTypeError(f"`{inner.__name__}` gives a sparse matrix, which has no further dimension for a "
                                     f"batch (at {user_line()}); leave out sparse=True, or call it for each example")
         known = inner._settings
-        joined = Settings(settings.on_mismatch or known.on_mismatch, (*known.static, *settings.static))
-        return Batched(inner._given, replace(inner._request, batch=(axes, *inner._request.batch)), joined)
+        joined = Settings(settings.on_mismatch or known.on_mismatch, (*known.static, *settings.static),
+                          known.background or settings.background)
+        return BatchedFunction(inner._given, replace(inner._request, batch=(axes, *inner._request.batch)), joined)
     return transform(f, "value", 0, on_mismatch, static, make=make)

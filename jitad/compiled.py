@@ -15,6 +15,7 @@ from jitad.entry import Entry
 from jitad.errors import SignatureError, UnsupportedOperationError
 from jitad.request import Arguments
 from jitad.tape import Tape
+from jitad.trace.leaves import is_complex
 
 if TYPE_CHECKING:
     from jitad.display_graph import TapeGraph
@@ -86,7 +87,7 @@ class CompiledTape:
         """
         from jitad.compile.source import write
 
-        self._require_kernel("generated code")
+        self._require_kernel()
         return write(self._printable.source)
 
     def step(self, *args: Any, **kwargs: Any) -> Any:
@@ -96,7 +97,7 @@ class CompiledTape:
         """
         from jitad.compile.source import run
 
-        self._require_kernel("generated code")
+        self._require_kernel()
         inputs = self._inputs_like(args, kwargs)
         status, outputs = run(self.source_file, self._printable.program, self.tape, inputs)
         if status:
@@ -142,10 +143,10 @@ class CompiledTape:
         self._entry.complete(self._transformed._target, self._arguments)
         return self._entry.interpret(inputs)
 
-    def _require_kernel(self, what: str) -> None:
+    def _require_kernel(self) -> None:
         if self.tier == "machine":
             raise UnsupportedOperationError(
-                f"`{self._transformed.__name__}` runs on the tape machine and has no {what}; "
+                f"`{self._transformed.__name__}` runs on the tape machine and has no generated code; "
                 'compile it with g.compile(*args, tier="kernel")')
 
     @cached_property
@@ -226,6 +227,10 @@ class CompiledTape:
         """
         from jitad.onnx_graph import export
 
+        if any(map(is_complex, self._arguments.leaves)) or any(
+                form.startswith("complex") for form, _ in self._entry.result.forms):
+            raise UnsupportedOperationError(f"`{self._transformed.__name__}` has complex arguments or results, which a "
+                                            "model cannot have; pass and return real and imaginary parts")
         both = self._transformed.value_and_grad.compile if self._transformed._request.what == "grad" else None
         if both is not None:
             return both(*self._arguments.args, **self._arguments.kwargs).to_onnx(path)

@@ -49,7 +49,7 @@ def debug_nonfinite() -> Iterator[None]:
 
     The call runs as compiled; only if its result is not finite are its operations done one by one, forward and
     reverse, to find the first that made such a number of finite ones. Holds for the thread that entered it. C
-    functions (``compiled.cfunc``) are not looked at.
+    functions (``compiled.cfunc``) and functions whose data are bound (``g.bind``) are not looked at.
 
     Raises
     ------

@@ -51,7 +51,7 @@ def jacobian(f: Function = None, argnums: int | Sequence[int] = 0, *, mode: str 
         ``g(*args)`` has, at each leaf of the result of `f`, the structure of the differentiated argument; where the
         result has shape s and the argument shape t, a block of shape ``s + t``, in the dtype of the argument:
         ``J[i, j] = d f(x)[i] / d x[j]``.
-        `value`, `compile`, `tape`, `source` and ``out=`` as for `jit_grad`.
+        `value`, `compile`, `tape`, `source` and ``out=`` as for `jit_grad`, but not with `lazy`.
 
     Raises
     ------
@@ -138,7 +138,7 @@ def hessian(f: Function = None, argnums: int | Sequence[int] = 0, *, lazy: bool 
     g
         ``g(*args)`` has, at each leaf of the differentiated argument (or tuple of arguments), that structure again: for
         leaves of shapes s and t a block of shape ``s + t``, ``H[i, j] = d² f / d x[i] d x[j]``, exactly symmetric.
-        `value`, `value_and_grad`, `compile`, `tape`, `source` and ``out=`` as for `jit_grad`.
+        `value`, `value_and_grad`, `compile`, `tape`, `source` and ``out=`` as for `jit_grad`, but not with `lazy`.
 
     Raises
     ------
@@ -181,8 +181,8 @@ def hvp(f: Function = None, argnums: int | Sequence[int] = 0, *, on_mismatch: st
 
     `v` comes last among the positional arguments and has the structure, shapes and dtypes of the differentiated
     argument, or is a tuple of such for a tuple of `argnums`; so has the product. It costs a small multiple of
-    a gradient, whatever the number of parameters. Options and errors as for `hessian`; `ArgumentTypeError` for a `v` of
-    another structure, shape or dtype.
+    a gradient, whatever the number of parameters. `on_mismatch`, `static` and errors as for `hessian`;
+    `ArgumentTypeError` for a `v` of another structure, shape or dtype.
 
     >>> import numpy as np
     >>> hvp(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 2.0]), np.array([1.0, 0.0]))
@@ -195,7 +195,7 @@ def derivative(f: Function = None, argnums: int = 0, *, on_mismatch: str | None 
                static: Sequence[str] = ()) -> Any:
     """The compiled derivative with respect to one number of a function that returns anything made of floats.
 
-    The derivative has the structure and shapes of what `f` returns. Options as for `jacobian`.
+    The derivative has the structure and shapes of what `f` returns. `on_mismatch` and `static` as for `jit_grad`.
 
     Raises
     ------

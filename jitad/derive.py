@@ -18,13 +18,16 @@ from jitad.primitives.core import cast, full
 from jitad.primitives.index import reshape, tril
 from jitad.primitives.view import spread, transpose
 from jitad.request import PARTS, Request
-from jitad.results import Form, Frame, Result, bare, block_form, frame_of, gradient_form, value_form
+from jitad.results import Form, Frame, Result, block_form, frame_of, gradient_form, value_form
 from jitad.results_sparse import Matrix
 from jitad.tape import Builder, Value
 from jitad.trace.complexes import is_packed
 from jitad.trace.leaves import is_complex
-from jitad.trace.pytree import TreeDef, flatten, unflatten
+from jitad.trace.pytree import TreeDef, bare, flatten, shown, unflatten
 from jitad.trace.where import user_line
+
+# Parts for which complex numbers have no convention here.
+REAL = frozenset("jacobian sparse_jacobian hessian sparse_hessian derivative second_derivative".split())
 
 
 @dataclass(frozen=True)
@@ -75,9 +78,9 @@ class Derivation:
 
     def _check_real(self) -> None:
         """Raise `OutputError` for derivatives that complex numbers have no convention for here."""
-        if (self.request.what in _REAL or self.request.sparse) and (
+        if self.request.highest in REAL and (
                 any(map(is_complex, self.leaves)) or any(map(is_packed, self.outputs))):
-            raise OutputError(f"a {_WORDS[self.request.what]} of `{self.name}` with complex arguments or results is "
+            raise OutputError(f"a {self.request.word} of `{self.name}` with complex arguments or results is "
                               f"not supported (called at {user_line()}); pass and return real and imaginary parts")
 
     # --- what there is -----------------------------------------------------------------------------
@@ -100,7 +103,7 @@ class Derivation:
 
     @cached_property
     def scalar(self) -> Value:
-        return scalar_output(self.outputs, self.structure, self.name, self.request.what)
+        return scalar_output(self.outputs, self.structure, self.name, self.request.word)
 
     @cached_property
     def gradients(self) -> list[Value]:
@@ -115,7 +118,7 @@ class Derivation:
             if value.dtype.kind != "f":
                 kind = "boolean" if value.dtype.kind == "b" else "integers"
                 raise OutputError(f"`{self.name}` returned {kind} ({path}, {value.aval}){_computed(self.outputs)}; "
-                                  f"a {_WORDS[self.request.what]} needs floats: convert with astype(float), or return "
+                                  f"a {self.request.word} needs floats: convert with astype(float), or return "
                                   "the floats alone")
         return self.outputs
 
@@ -214,7 +217,7 @@ class Derivation:
         seed = self.request.seed_name
         if self.seed_tree != tree:
             raise ArgumentTypeError(f"`{seed}` for `{self.name}` has another structure than {what}: "
-                                    f"{_words(self.seed_tree)} instead of {_words(tree)} (called at {user_line()})")
+                                    f"{_shown(self.seed_tree)} instead of {shown(tree)} (called at {user_line()})")
         found = []
         for given, value, path in zip(self.seeds, like, paths, strict=True):
             if given.shape != value.shape:
@@ -228,26 +231,8 @@ class Derivation:
         return found
 
 
-_WORDS = {"vjp": "pullback", "jvp": "tangent", "pushforward": "tangent", "jacobian": "Jacobian",
-          "value_and_jacobian": "Jacobian", "sparse_jacobian": "Jacobian", "value_and_sparse_jacobian": "Jacobian",
-          "hessian": "Hessian", "value_gradient_and_hessian": "Hessian", "sparse_hessian": "Hessian",
-          "value_gradient_and_sparse_hessian": "Hessian",
-          "hvp": "Hessian", "grad": "gradient", "value_and_grad": "gradient", "derivative": "derivative",
-          "value_and_derivative": "derivative", "second_derivative": "derivative"}
-
-
-_REAL = ("jacobian", "value_and_jacobian", "hessian", "value_gradient_and_hessian", "derivative",
-         "value_and_derivative", "second_derivative")
-
-
-class _Star:
-    def __repr__(self) -> str:
-        return "*"
-
-
-def _words(tree: TreeDef | None) -> str:
-    return "nothing" if tree is None else repr(unflatten(tree, [_Star()] * tree.spec.num_leaves)) if not (
-        tree.inner) else "a dataclass"
+def _shown(tree: TreeDef | None) -> str:
+    return "nothing" if tree is None else shown(tree)
 
 
 def _size(values: Sequence[Value]) -> int:
@@ -349,12 +334,12 @@ def _computed(outputs: Sequence[Value]) -> str:
     return f" (last computed at {where})" if where else f" (called at {user_line()})"
 
 
-def scalar_output(outputs: Sequence[Value], structure: TreeDef, name: str, what: str = "grad") -> Value:
-    """The one real scalar that a function to be differentiated must return.
+def scalar_output(outputs: Sequence[Value], structure: TreeDef, name: str, word: str = "gradient") -> Value:
+    """The one real scalar that a function must return for its `word`, the derivative that is asked for.
 
     Raises `OutputError` for anything else.
     """
-    at, word = _computed(outputs), _WORDS.get(what, "gradient")
+    at = _computed(outputs)
     if len(outputs) != 1 or not bare(structure):
         raise OutputError(f"`{name}` returned {len(outputs)} values in a container{at}; a {word} needs one real "
                           "scalar: return the sum of what you want to differentiate")

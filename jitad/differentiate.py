@@ -216,8 +216,8 @@ def _no_rule(prim: Primitive, node: Node) -> UnsupportedOperationError:
 
 def pushforward(builder: Builder, outputs: Sequence[Value], primals: Sequence[Value],
                 tangents: Sequence[Any], length: int | None = None) -> list[Value]:
-    """Tangents of `outputs` for the `tangents` of `primals`, appended to `builder`; `length` of each if given, which may
-    be `Tangents`."""
+    """Tangents of `outputs` for the `tangents` of `primals`, appended to `builder`; `length` of each if given, which
+    may be `Tangents`."""
     known: dict[int, Any] = {p.number: t for p, t in zip(primals, tangents, strict=True)}
     rule = _node_jvp
     if length is not None:

@@ -29,17 +29,22 @@ DEEP = 40         # nodes that `support` looks through
 def tame(node: Node, nodes: Sequence[Node]) -> bool:
     """Whether the derivatives of a node are finite where it is."""
     if node.prim.name in ("div", "pow"):
-        second = nodes[node.inputs[1]]
-        while second.prim.kind == "view":
-            second = nodes[second.inputs[0]]
-        if second.prim.kind != "const":
-            return False
-        number = second.params["value"].value
-        return bool((number != 0).all() if node.prim.name == "div" else (number >= 1).all())
+        number = _number(nodes[node.inputs[1]], nodes)
+        return number is not None and bool((number != 0).all() if node.prim.name == "div" else (number >= 1).all())
+    if node.prim.name == "mul":
+        return all(number is None or bool(np.isfinite(number).all())
+                   for number in (_number(nodes[i], nodes) for i in node.inputs))
     if node.prim.name == "scan":
         body = node.params["body"].nodes
         return all(tame(n, body) for n in body)
     return node.prim.name in TAME
+
+
+def _number(node: Node, nodes: Sequence[Node]) -> np.ndarray | None:
+    """The constant that a node is, or is a view of."""
+    while node.prim.kind == "view":
+        node = nodes[node.inputs[0]]
+    return node.params["value"].value if node.prim.kind == "const" else None
 
 
 def sensitive(builder: Builder, active: set[int], first: int, last: int) -> set[int]:

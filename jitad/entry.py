@@ -51,7 +51,7 @@ class Entry:
     `recorded` is the tape; an entry from the disk (`loaded`) starts without one. `guarded` says whether the tape
     has guards, `passing` whether the entry serves one call and has no place in the cache; `crowded` is set once
     the user knows that there are too many like it. On the `machine` there is no tape either, until it is asked for.
-    `bound` has the kernels for bound data, see `jitad.bound`.
+    `bound` has the kernels for bound data, see `jitad.bound`; `compiling` the threads of `jitad.background`.
     """
 
     name: str
@@ -71,6 +71,7 @@ class Entry:
     machine: TapeMachine | None = None
     kernels: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     bound: dict[tuple[Any, ...], Any] = field(default_factory=dict)
+    compiling: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:

@@ -17,6 +17,7 @@ from jitad.errors import UnsupportedOperationError
 from jitad.request import PARTS, Request
 from jitad.results import Result
 from jitad.trace.recorder import Recording
+from jitad.trace.where import user_line
 
 if TYPE_CHECKING:
     from jitad.compile.tapemachine import TapeMachine
@@ -25,11 +26,20 @@ STRAIGHT = 3000           # operations on numbers that are too many to be compil
 SMALL = 8                 # elements of an array whose operations are written out one by one
 GRAM = 32                 # operations in a row that come again somewhere else in a loop
 GROWTH = 3                # elements for each node, at most: tapes of large arrays are for kernels
+FORCED = 1 << 20          # elements at most where the machine is asked for
 
 
 def suited(request: Request) -> bool:
     """Whether the machine can answer: with values and first derivatives, in reverse."""
     return not request.batch and not request.seed_name and {*PARTS[request.what]} <= {"value", "scalar", "gradient"}
+
+
+def check_tier(request: Request, name: str) -> None:
+    """Raise `UnsupportedOperationError` if the machine is asked for what it cannot answer."""
+    if request.tier == "machine" and not suited(request):
+        asked = "a batch" if request.batch else f"the {request.what}"
+        raise UnsupportedOperationError(f'tier="machine" is for values and gradients, and not for {asked} of `{name}` '
+                                        f"(at {user_line()}); leave out tier=")
 
 
 def too_long(recording: Recording, most: int) -> bool:
@@ -74,7 +84,7 @@ def on_machine(derivation: Derivation, forced: bool) -> tuple[TapeMachine, Resul
     scalar = derivation.scalar if "gradient" in asked else None
     wrt = derivation.wrt if "gradient" in asked else []
     values, _, result = replace(derivation, standing_in=tuple(derivation.wrt)).parts()
-    most = max(GROWTH * len(builder.nodes), 1 << 20 if forced else 0)
+    most = max(GROWTH * len(builder.nodes), FORCED if forced else 0)
     try:
         return machine_of(builder, values[:len(values) - len(wrt)], scalar, wrt, most), result
     except (Unfit, UnsupportedOperationError) as error:
@@ -98,10 +108,10 @@ def choose(raw: Recording, request: Request, rerolled: Callable[..., Recording],
     recording = rerolled(raw, STRAIGHT)
     if not too_long(recording, STRAIGHT):
         return recording
-    found = on_machine(derived(raw), forced)
+    found = on_machine(derived(raw), forced=False)
     if found is not None:
         return found
     return recording if recording is not raw else rerolled(raw)
 
 
-__all__ = ["choose", "suited"]
+__all__ = ["check_tier", "choose", "suited"]

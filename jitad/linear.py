@@ -41,6 +41,8 @@ def vjp(f: Callable[..., Any], *primals: Any, argnums: int | Sequence[int] | Non
     argnums
         With respect to which of them: an int, a tuple, or None for all that are made of floats.
 
+    Other options are those of the function: ``vjp(jit(f, on_mismatch="error", static=("model",)), *primals)``.
+
     Returns
     -------
     value, pullback
@@ -107,6 +109,8 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
         A tuple or list of its arguments.
     tangents
         For each argument a tangent of its structure, shapes and dtypes; None for an argument that does not move.
+
+    Options are those of the function, as for `vjp`.
 
     Raises
     ------
@@ -176,7 +180,7 @@ class Pushforward:
 
 # --- which arguments, which function -------------------------------------------------------------------
 
-def _places(f: Any, primals: Sequence[Any], argnums: Any) -> tuple[Any, bool]:
+def _places(f: Any, primals: Sequence[Any], argnums: Any) -> tuple[int | tuple[int, ...], bool]:
     """The arguments to differentiate, and whether that are all that can be."""
     if argnums is not None:
         return checked_argnums(argnums), False
@@ -199,7 +203,7 @@ def _is_float(leaf: Any) -> bool:
     return isinstance(dtype, np.dtype) and dtype.kind in "fc"
 
 
-def _floats(primals: Sequence[Any], places: Any) -> tuple[Any, ...]:
+def _floats(primals: Sequence[Any], places: int | tuple[int, ...]) -> tuple[Any, ...]:
     """Copies of the arguments; integers that are differentiated as floats."""
     wanted = {p % max(len(primals), 1) for p in (places if isinstance(places, tuple) else (places,))}
     return tuple(copied(value, i in wanted) for i, value in enumerate(primals))
@@ -240,8 +244,8 @@ class _OnTape:
     def __init__(self, recorder: Recorder, function: Callable[..., Any], request: Request, primals: Sequence[Any]):
         self.recorder = recorder
         self.derivation = recorded_on(recorder, request, function, primals, {}, _name(function))
-        part = self.derivation._value()
-        self.value = framed(part.frame, [recorder.value(v.number) for v in part.values])
+        values, _, result = replace(self.derivation, request=replace(request, what="value")).parts()
+        self.value = framed(result.frame, [recorder.value(v.number) for v in values])
 
     def product(self, seed: Any) -> Any:
         recorder, request = self.recorder, self.derivation.request

@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,10 +22,13 @@ from jitad.entry_batch import example_of
 from jitad.errors import NonFiniteError
 from jitad.evaluate import evaluate_node
 from jitad.primitives.scan import Form, pick, run_body
-from jitad.request import Arguments, Request
+from jitad.request import WORDS, Arguments, Request
 from jitad.results_sparse import elements
 from jitad.tape import Node, Tape, Where
 from jitad.trace.pytree import leaves_of
+
+if TYPE_CHECKING:
+    from jitad.transformed import Transformed
 
 STAND_INS = ((0.5, 0.9), (1.1, 2.3))     # numbers in whose place a node that still fails is at fault itself
 
@@ -179,7 +182,7 @@ class Frame:
 
 # --- the whole call ------------------------------------------------------------------------------
 
-def require_finite(transformed: Any, result: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+def require_finite(transformed: Transformed, result: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     """Raise `NonFiniteError` if the result of a call has a float that is NaN or infinite."""
     if all(np.isfinite(x).all() for x in map(elements, leaves_of(result)[0]) if x.dtype.kind == "f"):
         return
@@ -247,11 +250,18 @@ def _marked(nodes: Sequence[Node]) -> list[Node]:
 
 # --- words ---------------------------------------------------------------------------------------
 
+# What the labels of outputs begin with (see `jitad.derive`), in words.
+KINDS = {"value_": "part {} of the value", "grad_": "the gradient with respect to `{}`", "ct_": "the cotangent of `{}`",
+         "tangent_": "the tangent of `{}`", "hvp_": "the product with the Hessian for `{}`",
+         "jacobian_": "the block `{}` of the Jacobian", "hessian_": "the block `{}` of the Hessian",
+         "derivative_": "the derivative of `{}`", "second_derivative_": "the second derivative of `{}`"}
+
+
 def _words(label: str) -> str:
-    kind, _, rest = label.partition("_")
-    if kind == "grad":
-        return f"the gradient with respect to `{rest}`"
-    return f"part {rest} of the value" if rest and kind == "value" else f"the {label.replace('_', ' ')}"
+    for start, words in KINDS.items():
+        if label.startswith(start):
+            return words.format(label.removeprefix(start))
+    return f"the {WORDS.get(label, label)}"
 
 
 def _at(value: Any, element: int, count: int = 1) -> str:

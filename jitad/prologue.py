@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from jitad.primitives.custom import has_code
 from jitad.primitives.reduce import parse
 from jitad.tape import Aval, Builder, Node, Tape, Value
 
@@ -57,7 +58,7 @@ class _Splitting:
         self.bound = [number for i, number in enumerate(tape.inputs) if i not in free]
         varying = set(self.free)
         for number, node in enumerate(tape.nodes):
-            if not varying.isdisjoint(node.inputs):
+            if not varying.isdisjoint(node.inputs) or has_code([node]):
                 varying.add(number)
         self.varying = varying
         self.stored: list[int] = []                      # data that the main tape gets from the prologue

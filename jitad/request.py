@@ -14,7 +14,7 @@ from jitad.cache.identity import Target
 from jitad.cache.signature import Leaf, Signature, describe, leaf_difference
 from jitad.errors import ArgumentTypeError
 from jitad.trace.leaves import is_dynamic, packed_all, refusal
-from jitad.trace.pytree import TreeDef, count_leaves, flatten, unflatten
+from jitad.trace.pytree import TreeDef, bare, count_leaves, flatten, shown, unflatten
 from jitad.trace.where import user_line
 
 # What may be asked of a function, and the parts of the answer (see `jitad.derive`).
@@ -39,6 +39,10 @@ PARTS = {
     "jvp": ("value", "tangents"),
     "pushforward": ("tangents",),
 }
+# What an error calls the answer, by its last part: the derivative of the highest order.
+WORDS = {"gradient": "gradient", "jacobian": "Jacobian", "sparse_jacobian": "Jacobian", "hessian": "Hessian",
+         "sparse_hessian": "Hessian", "hvp": "Hessian", "derivative": "derivative", "second_derivative": "derivative",
+         "cotangents": "pullback", "tangents": "tangent"}
 TIERS = ("kernel", "machine")          # compiled code, or the tape machine for what is too long to compile
 SEEDS = {"hvp": "v", "vjp": "ct", "jvp": "tangents", "pushforward": "tangents"}
 
@@ -69,9 +73,19 @@ class Request:
         return SEEDS.get(self.what, "")
 
     @property
+    def highest(self) -> str:
+        """The last part of the answer: the derivative of the highest order, if there is one."""
+        return PARTS[self.what][-1]
+
+    @property
+    def word(self) -> str:
+        """What an error calls the derivative that is asked for."""
+        return WORDS.get(self.highest, "gradient")
+
+    @property
     def sparse(self) -> bool:
         """Whether a sparse matrix is part of the answer."""
-        return PARTS[self.what][-1].startswith("sparse")
+        return self.highest.startswith("sparse")
 
     @property
     def valued(self) -> bool:
@@ -80,11 +94,12 @@ class Request:
 
 
 class Settings(NamedTuple):
-    """What the user chose for one function: how to meet a mismatch (None: as configured), and which captured
-    names stand for themselves."""
+    """What the user chose for one function: how to meet a mismatch (None: as configured), which captured names stand
+    for themselves, and whether to compile in the background."""
 
     on_mismatch: str | None = None
     static: tuple[str, ...] = ()
+    background: bool = False
 
 
 DEFAULTS = Settings()
@@ -196,17 +211,10 @@ def _by_name(names: Sequence[str], call: Any) -> dict[str, tuple[TreeDef, Sequen
     return found
 
 
-class _Star:
-    def __repr__(self) -> str:
-        return "*"
-
-
 def _words(structure: TreeDef | None = None, leaves: Sequence[Leaf] = (), paths: Any = None) -> str:
     if structure is None:
         return "not given"
-    if structure.spec.is_leaf() and not structure.inner:
-        return str(leaves[0])
-    return repr(unflatten(structure, [_Star()] * len(leaves)))
+    return str(leaves[0]) if bare(structure) else shown(structure)
 
 
 def checked_tier(tier: str | None) -> str:

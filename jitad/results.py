@@ -13,7 +13,7 @@ from jitad.results_sparse import Matrix
 from jitad.tape import Value
 from jitad.trace.complexes import form_of, is_packed
 from jitad.trace.leaves import is_complex
-from jitad.trace.pytree import TreeDef, count_leaves, leaves_of, unflatten
+from jitad.trace.pytree import TreeDef, bare, count_leaves, leaves_of, unflatten
 from jitad.trace.where import user_line
 
 Form = tuple[str, str]
@@ -24,9 +24,9 @@ Frame = tuple[TreeDef | Matrix | None, tuple[Any, ...]] | None
 class Result:
     """A form for each output of the kernel, and the frame that the outputs are put into.
 
-    Forms: ``array`` (as it comes), ``number`` (a Python number), ``scalar`` (a NumPy scalar of
-    `dtype`), ``array0d``, ``complex`` and ``complex number`` (packed, of complex `dtype`). A frame is None for one output, or a structure (None: a tuple) with a frame for
-    each of its leaves.
+    Forms: ``array`` (as it comes), ``number`` (a Python number), ``scalar`` (a NumPy scalar of `dtype`), ``array0d``,
+    ``complex`` and ``complex number`` (packed, of complex `dtype`). A frame is None for one output, or a structure
+    (None: a tuple) with a frame for each of its leaves.
     """
 
     forms: tuple[Form, ...]
@@ -58,11 +58,6 @@ def _framed(frame: Frame, leaves: Iterator[Any]) -> Any:
     if isinstance(frame[0], Matrix):
         return frame[0].build(parts)
     return tuple(parts) if frame[0] is None else unflatten(frame[0], parts)
-
-
-def bare(tree: TreeDef) -> bool:
-    """Whether a structure is that of a leaf alone."""
-    return tree.spec.is_leaf() and not tree.inner
 
 
 def frame_of(tree: TreeDef, below: Frame = None) -> Frame:

@@ -26,7 +26,7 @@ from jitad.results import Frame, Result
 from jitad.results_sparse import Matrix
 from jitad.saved_data import tape_data, tape_of
 from jitad.tape import Aval, Tape
-from jitad.trace.leaves import is_dynamic
+from jitad.trace.leaves import is_complex, is_dynamic
 from jitad.trace.pytree import TreeDef, count_leaves, flatten, leaves_of, unflatten
 from jitad.trace.where import user_line
 from jitad.version import __version__
@@ -141,6 +141,9 @@ def _fitting(leaf: Any, path: str, aval: Aval) -> Any:
 def save(compiled: CompiledTape, path: str | os.PathLike[str]) -> None:
     """What ``compiled.save`` does."""
     entry, given = compiled._entry, compiled._arguments
+    if any(map(is_complex, given.leaves)) or any(form.startswith("complex") for form, _ in entry.result.forms):
+        raise TapeFileError(f"`{entry.name}` has complex arguments or results, which cannot be in a file (called at "
+                            f"{user_line()}); pass and return real and imaginary parts")
     captured = [np.array(x) for x in compiled._inputs()[len(given.inputs):]]
     arguments, start = [], 0
     for name, tree, count in zip((*given.positional, *given.kwargs), given.structures, given.counts, strict=True):
@@ -208,17 +211,16 @@ def load(path: str | os.PathLike[str]) -> SavedTape:
     """
     import zipfile
 
+    file = open(os.fspath(path), "rb")
     try:
-        with zipfile.ZipFile(path) as archive:
+        with file, zipfile.ZipFile(file) as archive:
             if sum(info.file_size for info in archive.infolist()) > LARGEST:
                 raise TapeFileError("more than a tape needs")
             data = json.loads(archive.read("tape.json"))
             arrays = [np.lib.format.read_array(io.BytesIO(archive.read(f"{number}.npy")), allow_pickle=False)
                       for number in range(len(archive.namelist()) - 1)]
         return _loaded(data, arrays)
-    except OSError:
-        raise
-    except Exception as error:                  # whatever broken data may cause
+    except Exception as error:                  # whatever broken data may cause, seeking before the start too
         raise TapeFileError(f"{os.fspath(path)!r} holds no tape that this version of jitad can load ({error}); save it "
                             "again with CompiledTape.save") from None
 

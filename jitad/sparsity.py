@@ -90,13 +90,19 @@ def propagate(nodes: Sequence[Node], wanted: Iterable[int], known: Mapping[int, 
         if node.aval.dtype.char not in CARRYING:
             continue
         if node.prim.kind == "pick":
-            outputs = found.get(node.inputs[0])
-            found[number] = outputs[node.params["index"]] if isinstance(outputs, list) else None
+            found[number] = _output(found.get(node.inputs[0]), node)
             continue
         operands: Any = [found.get(i) for i in node.inputs]
         if any(p is not None for p in operands):
             found[number] = rule_for(node)(Step(node, nodes, operands, concrete))
     return [found.get(n) for n in wanted]                              # type: ignore[misc]
+
+
+def _output(bundle: list[Pattern | None] | Pattern | None, pick: Node) -> Pattern | None:
+    """That of one output of a bundle; of a dense one, what all depend on."""
+    if isinstance(bundle, Pattern):
+        return bundle.moved(np.full(pick.aval.shape, bundle.rows.flat[0]))
+    return bundle and bundle[pick.params["index"]]
 
 
 def _needed(nodes: Sequence[Node], wanted: Iterable[int], known: Mapping[int, Any]) -> list[int]:

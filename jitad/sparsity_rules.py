@@ -81,7 +81,7 @@ def dense(step: Step) -> Pattern | None:
     """Every element may depend on all that the operands depend on; example by example where the leading dimensions are
     a batch."""
     node, first = step.node, step.shapes[0]
-    batch = first[:-2] if node.prim.batch in (leading, in_columns) else ()
+    batch = first[:-2] if node.prim.batch in (leading, in_columns) and node.aval.dtype != object else ()
     if any(shape[:len(batch)] != batch for shape in (*step.shapes, node.aval.shape)):
         batch = ()
     parts = [None if p is None else over(p, range(len(batch), p.rows.ndim)) for p in step.operands]
@@ -205,6 +205,13 @@ def _contract(step: Step) -> Pattern | None:
         rows = rows.reshape([n if c in own else 1 for c, n in zip(out, step.node.aval.shape, strict=True)])
         parts.append(broadcast(summed.moved(rows), step.node.aval.shape))
     return added(step, parts)
+
+
+@rule("custom")
+def _custom(step: Step) -> Pattern | None:
+    from jitad.sparsity_custom import through_custom
+
+    return added(step, through_custom(step))
 
 
 @rule("cumulative", "recurrence")

@@ -12,6 +12,7 @@ import numpy as np
 
 from jitad.primitives.scan import Form
 from jitad.sparsity import Pattern, Step, empty, of_matrix, propagate, stacked, units
+from jitad.sparsity_custom import constants_of
 
 STEPS = 4096                       # of longer loops the carries are what they may be at any step
 
@@ -43,14 +44,10 @@ def _body(form: Form) -> tuple[Any, list[int]]:
         spans.append(spans[-1] + form.input(place).size)
     known = {body.inputs[p]: units(form.input(p).shape, spans[p], spans[-1]) for p in range(form.operands)
              if form.input(p).dtype.kind == "f"}
-    found = propagate(body.nodes, body.outputs, known, lambda number: _constant(body.nodes[number]))
+    found = propagate(body.nodes, body.outputs, known, constants_of(body))
     parts = [empty(spans[-1], body.nodes[o].aval.size) if p is None else p.matrix()
              for o, p in zip(body.outputs, found, strict=True)]
     return stacked(parts), spans
-
-
-def _constant(node: Any) -> np.ndarray | None:
-    return node.params["value"].value if node.prim.kind == "const" else None
 
 
 def _matrix(step: Step, form: Form, places: range, width: int) -> Any:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from jitad import cache, stored
+from jitad.background import under_way
 from jitad.cache.contents import ShapeChurnWarning
 from jitad.cache.identity import Target, code_key, unwrap
 from jitad.cache.signature import Signature
@@ -16,6 +17,7 @@ from jitad.compile.forks import gate
 from jitad.compile.kernel_errors import Miss, is_marked
 from jitad.display import Text
 from jitad.entry import Entry, TapeNeeded, build, differentiated
+from jitad.entry_machine import check_tier
 from jitad.errors import ArgumentTypeError, CaptureError, MutationError
 from jitad.request import DEFAULTS, Arguments, Request, Settings, checked_tier, differences, take_apart
 from jitad.results import write_out
@@ -40,6 +42,7 @@ class Transformed(Methods):
 
     def __init__(self, function: Callable[..., Any], request: Request, settings: Settings = DEFAULTS):
         name_after(self, function)
+        check_tier(request, self.__name__)
         inner = _transformed_in(function)
         plain = calling(function) if inner is not None else function
         try:
@@ -103,7 +106,8 @@ class Transformed(Methods):
         """The `CompiledTape` for arguments like these; on another tier with ``tier="kernel"`` or ``tier="machine"``
         (unless the function itself has a parameter of that name).
 
-        Raises what a call would raise, and `ArgumentTypeError` for another tier; computes nothing.
+        Raises what a call would raise; `ArgumentTypeError` for another tier, `UnsupportedOperationError` for one that
+        has no form of what is asked for. Computes nothing.
         """
         from jitad.compiled import CompiledTape
 
@@ -137,7 +141,14 @@ class Transformed(Methods):
         return bind(self, args, kwargs)
 
     def tape(self, /, *args: Any, **kwargs: Any) -> Text:
-        """The optimised tape for arguments like these, as text."""
+        """The optimised tape for arguments like these, as text.
+
+        >>> import numpy as np, jitad
+        >>> jitad.jit_grad(lambda x: np.sum(x * x)).tape(np.zeros(2))
+        %0 : f8[2] = input x ...
+        ...
+        return grad_x=%3
+        """
         return Text(self._complete(self._arguments(args, kwargs)).tape.format())
 
     def source(self, /, *args: Any, **kwargs: Any) -> Text:
@@ -149,6 +160,11 @@ class Transformed(Methods):
 
         The error names the first operation that made one of finite numbers, with your line, or the argument that had
         it from the start. See `jitad.debug_nonfinite`.
+
+        >>> import numpy as np, jitad
+        >>> jitad.jit_grad(lambda x: np.sum(np.log(x))).check_finite(np.array([1.0, np.inf]))
+        Traceback (most recent call last):
+        jitad.errors.NonFiniteError: the value of ... Argument `x` is itself inf at [1]; pass finite values
         """
         from jitad.nonfinite import require_finite
 
@@ -189,7 +205,7 @@ class Transformed(Methods):
                 continue
         with gate:
             entry, inputs = self._ready(arguments)
-        if entry.passing and entry.machine is None:
+        if entry.machine is None and (entry.passing or (self._settings.background and not entry.has_kernel(inputs))):
             return entry.interpret(inputs)
         try:
             return entry.run(inputs)
@@ -205,7 +221,7 @@ class Transformed(Methods):
             entry = self._entry(arguments)
             captured = entry.captured(self._target)
         inputs = [*arguments.inputs, *captured]
-        if not entry.passing:
+        if not entry.passing and not (self._settings.background and under_way(entry, inputs)):
             try:
                 self._remember(entry, arguments, inputs)
             except TapeNeeded:

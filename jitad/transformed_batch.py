@@ -24,7 +24,7 @@ from jitad.transformed_words import issue
 KEPT = 16            # signatures for which it is remembered that the examples took different ways
 
 
-class Batched(Transformed):
+class BatchedFunction(Transformed):
     """A function together with what is asked of it for every example of a batch. Made by `batch`."""
 
     @cached_property
@@ -32,7 +32,7 @@ class Batched(Transformed):
         """The same of one example."""
         request = replace(self._request, batch=self._request.batch[1:])
         settings = self._settings._replace(on_mismatch="silent")
-        return (Batched if request.batch else Transformed)(self._given, request, settings)
+        return (BatchedFunction if request.batch else Transformed)(self._given, request, settings)
 
     @cached_property
     def _apart(self) -> dict[Signature, Guard]:
@@ -98,7 +98,7 @@ class Batched(Transformed):
         args, kwargs = self._parameters.bind(args, kwargs, self.__qualname__)
 
         def one(given: Any, named: dict[str, Any]) -> Any:
-            return super(Batched, self)._on_tape(recorder, function, tuple(given), named)
+            return super(BatchedFunction, self)._on_tape(recorder, function, tuple(given), named)
         return batched_on(recorder, self._request.batch, one, args, kwargs, self._parameters.names(len(args)),
                           self.__name__)
 

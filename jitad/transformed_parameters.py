@@ -54,7 +54,8 @@ class Parameters:
         """The places of the arguments that vary where `bound` positional arguments and `keywords` are bound: those that
         are differentiated, or else the first, and the seed."""
         places = request.argnums if isinstance(request.argnums, tuple) else (request.argnums,)
-        named = sum(p.kind is p.POSITIONAL_OR_KEYWORD and p.name in keywords for p in self.signature.parameters.values())
+        parameters = self.signature.parameters.values()
+        named = sum(p.kind is p.POSITIONAL_OR_KEYWORD and p.name in keywords for p in parameters)
         count = bound + len({*places}) + named
         found = sorted({place % count if -count <= place < 0 else place for place in places})
         return (*found, bound + len(found)) if self.seed else tuple(found)

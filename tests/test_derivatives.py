@@ -343,3 +343,12 @@ def test_derivatives_of_transformed_functions():
     same(jvp(g, (x3,), (y3,))[1], 12 * x3**2 * y3)
     with compiling(0):
         vjp(g, 2 * x3)[1](y3)
+
+
+def test_products_take_the_options_of_the_function():
+    f = jitad.jit(lambda x: x**3, on_mismatch="error")
+    same(vjp(f, x3)[1](x3)[0], 3 * x3**3)
+    same(jvp(f, (x3,), (x3,))[1], 3 * x3**3)
+    for product in (lambda x: vjp(f, x)[1](x), lambda x: jvp(f, (x,), (x,)), lambda x: jitad.linearize(f, x)[1](x)):
+        with pytest.raises(jitad.TapeMismatchError, match="argument `x`"):
+            product(x3) and product(np.ones(2))

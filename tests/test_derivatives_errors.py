@@ -101,6 +101,14 @@ def test_results_without_derivative(transform, word):
     assert "integers (result, i8" in refused(jitad.OutputError, transform(lambda x: np.zeros(3, int)), argument)
 
 
+@pytest.mark.parametrize("transform", [derivative, jitad.second_derivative, jitad.value_and_derivative,
+                                       jitad.value_derivative_and_second_derivative])
+def test_derivatives_by_one_number_of_other_numbers(transform):
+    text = refused(jitad.OutputError, transform(lambda t: np.array([1, 2])), 2.0)
+    assert "returned integers (result, i8[2])" in text and "a derivative needs floats" in text
+    assert "a derivative of `test_" in refused(jitad.OutputError, transform(lambda t: t * 1j), 2.0)
+
+
 def test_products_of_integers():
     assert "a pullback needs floats" in refused(jitad.OutputError, vjp(lambda x: x > 1, x3)[1], x3)
     assert "a tangent needs floats" in refused(jitad.OutputError, jvp, lambda x: x > 1, (x3,), (x3,))
@@ -133,6 +141,14 @@ def test_options():
     assert "a function is needed" in refused(jitad.ArgumentTypeError, hessian, 3)
 
 
+def test_the_tape_machine_is_for_values_and_gradients():
+    for call in (jacobian(energy).compile, hessian(energy).compile, jitad.batch(jit_grad(energy)).compile):
+        text = refused(jitad.UnsupportedOperationError, call, x3, tier="machine")
+        assert 'tier="machine" is for values and gradients' in text and "of `energy`" in text
+    assert "not for a batch of `energy`" in refused(
+        jitad.UnsupportedOperationError, jitad.batch, jit_grad(energy, tier="machine"))
+
+
 def test_arguments_that_cannot_be_differentiated():
     assert "boolean" in refused(jitad.ArgumentTypeError, jacobian(f), x3 > 1)
     assert "a string and cannot be differentiated" in refused(jitad.ArgumentTypeError, hessian(energy), "x")
@@ -157,6 +173,8 @@ def test_a_product_has_no_c_function():
 
 
 def test_lazy_operators_where_they_cannot_be():
+    assert "`f` gives a linear operator, of which there is no batch" in refused(
+        jitad.ArgumentTypeError, jitad.batch, jacobian(f, lazy=True))
     J = jacobian(f, lazy=True)
     assert "a lazy Jacobian of `f` cannot be made while a function is recorded" in refused(
         jitad.UnsupportedOperationError, jit_grad(lambda x: np.sum(J(x) @ x)), x3)

@@ -11,7 +11,7 @@ from complex_cases import differences, gradient, same, valued, weighed
 import jitad
 from jitad import cache, jit, jit_grad
 from jitad.compile.arguments import argument_type
-from jitad.compile.routines_fft import convolution_length, factors, roots
+from jitad.compile.routines_fft_small import convolution_length, factors, roots
 from jitad.compile.runtime import Kernel
 from jitad.errors import UnsupportedOperationError
 from jitad.primitives.core import TABLE
@@ -96,7 +96,7 @@ SIZES = [(9, 4), (4, 9), (5, 5), (1, 6), (6, 1), (8, 3), (1, 1)]
 @pytest.mark.parametrize(("n", "m"), SIZES)
 def test_convolutions(n, m):
     def f(a, v):
-        pairs = [(a, v), (v, a), (a + 2j * a, v), (1j * a, v - 1j * v), (2, v), (a, [1.0, 2.0])]
+        pairs = [(a, v), (v, a), (a + 2j * a, v), (1j * a, v - 1j * v), ([2j], v), (a, [1.0, 2.0])]
         return [g(p, q, mode) for g in (np.convolve, np.correlate) for p, q in pairs for mode in ("full", "same", "valid")]
     a, v = RNG.normal(size=n), RNG.normal(size=m)
     same(valued(f, a, v), f(a, v))
@@ -117,11 +117,11 @@ def test_convolutions_of_integers_and_in_a_kernel():
 
 # --- kernels ---------------------------------------------------------------------------------------------------
 
-LENGTHS = [*range(1, 33), 34, 35, 49, 60, 64, 77, 97, 100, 121, 128, 143, 169, 240, 500, 512, 1000, 1009, 1024]
+LENGTHS = [1, 2, 3, 4, 5, 7, 8, 11, 13, 16, 17, 18, 26, 34, 60, 77, 97, 128, 250, 512]
 
 
 def kernel(lengths, dtype):
-    """All four transforms of each length, two lines at a time, as one kernel, with the data for it."""
+    """The transforms of each length, two lines at a time, as one kernel, with the data for it."""
     builder, data, expected = Builder(), [], []
 
     def enter(name, x, **params):
@@ -131,20 +131,19 @@ def kernel(lengths, dtype):
         return TABLE[name](value, **params)
     outputs = []
     for n in lengths:
-        for name in ("dft", "idft"):
-            outputs.append(enter(name, RNG.normal(size=(2, n, 2)).astype(dtype)))
+        outputs.append(enter("dft" if n % 3 else "idft", RNG.normal(size=(2, n, 2)).astype(dtype)))
         outputs.append(enter("rdft", RNG.normal(size=(2, n)).astype(dtype)))
         outputs.append(enter("irdft", RNG.normal(size=(2, n // 2 + 1, 2)).astype(dtype), n=n))
     return Kernel(builder.finish(outputs), tuple(map(argument_type, data))).call, data, expected
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("lengths", [LENGTHS[i::6] for i in range(6)], ids=lambda ns: f"to {ns[-1]}")
+@pytest.mark.parametrize("lengths", [LENGTHS[::2], LENGTHS[1::2]], ids=lambda ns: f"to {ns[-1]}")
 def test_kernels_are_as_accurate_as_pocketfft(lengths, dtype):
     """Relative to the norm of the result: a few roundings of its dtype."""
-    lengths = lengths if dtype == np.float64 else lengths[::3]
+    lengths = lengths if dtype == np.float64 else lengths[2::3]
     call, data, expected = kernel(lengths, dtype)
-    for n, got, want in zip(np.repeat(lengths, 4), call(*data), expected, strict=True):
+    for n, got, want in zip(np.repeat(lengths, 3), call(*data), expected, strict=True):
         error = np.linalg.norm(got - want) / np.linalg.norm(want)
         assert error <= (1.5e-16 * (np.log2(n) + 3) if dtype == np.float64 else 1e-7), (n, error)
 
@@ -159,7 +158,7 @@ def test_long_transforms_take_their_roots_as_products():
 def test_pieces_of_the_routines():
     assert factors(1) == [] and factors(4096) == [8, 8, 8, 8] and factors(2048) == [8, 8, 8, 4]
     assert factors(16) == [4, 4] and factors(2 * 3 * 13) == [2, 3, 13] and factors(17) is None
-    assert convolution_length(17) == 36 and convolution_length(1009) == 2025 or convolution_length(1009) <= 2048
+    assert convolution_length(17) == 36 and convolution_length(1009) == 2048
     k = np.arange(360)
     assert roots(k, 360)[[0, 90, 180, 270]].tolist() == [1, -1j, -1, 1j]
     np.testing.assert_allclose(roots(k, 360), np.exp(-2j * np.pi * k / 360), atol=5e-16)
@@ -190,9 +189,9 @@ def test_second_derivatives():
 # --- errors ------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("function", [
-    lambda x: np.fft.fft(x, 0), lambda x: np.fft.fft(x, axis=3), lambda x: np.fft.fft(x, norm="unitary"),
+    lambda x: np.fft.fft(x, 0), lambda x: np.fft.fft(x, 2, axis=3), lambda x: np.fft.fft(x, norm="unitary"),
     lambda x: np.fft.rfft(1j * x), lambda x: np.fft.irfft(x[:, :1]), lambda x: np.fft.fft2(x, (1, 2), (0,)),
-    lambda x: np.convolve(x, x), lambda x: np.convolve(x[0], x[0, :0]), lambda x: np.correlate(x[0], x[0], "odd"),
+    lambda x: np.convolve(x, x), lambda x: np.correlate(x[0, 0], x[0]), lambda x: np.convolve(x[0], x[0, :0]), lambda x: np.correlate(x[0], x[0], "odd"),
     lambda x: scipy.fft.dct(x, norm="odd")])
 def test_the_errors_are_numpys(function):
     with pytest.raises(Exception) as expected:  # noqa: PT011

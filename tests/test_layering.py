@@ -15,9 +15,9 @@ FILES = sorted([*ROOT.glob("jitad/**/*.py"), *ROOT.glob("cache/**/*.py")])
 # together with those whose names go on with an underscore.
 ROOMS = ["version", "errors", "cache", "scalar", "tape", "primitives", "evaluate", "differentiate", "sparsity",
          "optimise", "prologue", "trace", "compile", "axes", "request", "results", "derive", "reroll", "entry",
-         "saved", "onnx", "stored", "warm", "bound", "compiled", "nonfinite", "transformed", "debug", "operators",
-         "control", "custom", "implicit", "elementwise", "api", "linear", "derivatives", "testing", "__init__",
-         "integrations", "demo", "__main__"]
+         "background", "saved", "onnx", "stored", "warm", "bound", "compiled", "nonfinite", "transformed", "debug",
+         "operators", "control", "custom", "implicit", "elementwise", "api", "linear", "derivatives", "testing",
+         "coverage", "__init__", "integrations", "demo", "__main__"]
 SAME = {"display": "tape", "display_graph": "tape", "batching": "differentiate", "batching_rules": "differentiate",
         "batching_scan": "differentiate"}
 UPWARD = {

@@ -48,12 +48,17 @@ def test_bound_arguments_are_not_mixed_up_with_given_ones(f):
     assert jit_grad(f)(3.0) == 12.0
 
 
-def test_the_cache_on_disk_knows_partials(tmp_path):
-    with cache.configured(disk=True, path=tmp_path) if hasattr(cache, "configured") else _disk(tmp_path):
+def test_the_cache_on_disk_knows_partials(tmp_path, monkeypatch):
+    monkeypatch.setenv("JITAD_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(cache, "_persistent", None)
+    cache.configure(disk=True)
+    try:
+        for f, gradient in [(defaults, 12.0), (partial(defaults, y=5.0), 30.0), (partial(rest, 5.0), 25.0)] * 2:
+            cache.store.clear()
+            assert jit_grad(f)(3.0) == gradient
+    finally:
+        cache.configure(disk=False)
         cache.clear()
-        assert jit_grad(defaults)(3.0) == 12.0
-        cache.clear()
-        assert jit_grad(partial(defaults, y=5.0))(3.0) == 30.0
 
 
 def test_keywords_added_to_a_partial_later_are_refused():

@@ -175,6 +175,49 @@ def test_a_loop():
     assert found.nnz == 40 + 2 * 39
 
 
+# --- rules of the user's own -----------------------------------------------------------------------------
+
+@jitad.primitive(vjp=lambda ct, y, x: ct * y)
+def exponential(x):
+    return np.exp(x)
+
+
+@jitad.primitive(jvp=lambda dots, y, x, z: dots[0] * z + dots[1] * x)
+def product(x, z):
+    return x * z
+
+
+@jitad.primitive(vjp=lambda ct, y, x: ct[::-1] * 5.0)
+def turned(x):
+    """The rule has another pattern than the function, and counts."""
+    return x * 1.0
+
+
+def test_the_pattern_of_a_rule_is_that_of_the_rule():
+    for mode in ("forward", "reverse"):
+        found = jacobian(lambda x: product(exponential(x[1:]), x[:-1]) + x[0], sparse=True, mode=mode)(x3)
+        e2, e3 = np.exp(2.0), np.exp(3.0)
+        same(found.toarray(), np.array([[e2 + 1, e2, 0], [1, e3, 2 * e3]]), rtol=1e-14)
+        assert found.nnz == 5
+        found = jacobian(turned, sparse=True, mode=mode)(x3)
+        same(found.toarray(), 5.0 * np.eye(3)[::-1])
+        assert found.nnz == 3
+    found = hessian(lambda x: np.sum(exponential(x) ** 2), sparse=True)(x3)
+    same(found.toarray(), np.diag(4 * np.exp(2 * x3)), rtol=1e-14)
+    assert found.nnz == 3
+
+
+@jitad.primitive(opaque=True, vjp=lambda ct, y, x: ct * 2.0)
+def unseen(x):
+    return 2.0 * x
+
+
+def test_code_that_is_called_has_the_pattern_of_its_rule():
+    found = jacobian(lambda x: unseen(x) * x, sparse=True)(x3)
+    same(found.toarray(), np.diag(4 * x3))
+    assert found.nnz == 3
+
+
 # --- as all others ---------------------------------------------------------------------------------------
 
 class Model:

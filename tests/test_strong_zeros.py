@@ -135,6 +135,8 @@ CASES = {  # f, x, value, gradient
                         3 * log(4), [0, 0.75]),
     "two choices": (two_choices, [0, 0], 0, [0, 0]),
     "scale of an untaken branch": (scale_of_an_untaken_branch, [0, 3], 6, [0, 2]),
+    "infinite factor in an untaken branch": (lambda x: np.sum(np.where(x > 5, np.inf * x[1] + 1.0, x)), [1, 2], 3,
+                                             [1, 1]),
     "product in an untaken branch": (lambda x: np.sum(np.where(x > 5, np.ones((2, 2)) @ np.sqrt(x), 0.0)), [0, 4], 0,
                                      [0, 0]),
     "logaddexp": (lambda x: np.logaddexp(np.where(x[0] > 0, np.log(x[0]), -np.inf), x[1]), [0, 2], 2, [0, 1]),

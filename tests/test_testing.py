@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import copy
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -25,6 +27,15 @@ def planted(monkeypatch):
             monkeypatch.setattr(TABLE[name], attribute, value)
     yield plant
     cache.clear()
+
+
+def test_the_module_comes_with_jitad_when_it_is_used():
+    code = ("import sys, jitad; early = 'jitad.testing' in sys.modules; jitad.testing.check_rule('tanh'); "
+            "print(early, hasattr(jitad, 'nothing'))")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]
+    with pytest.raises(AttributeError, match="module 'jitad' has no attribute 'nothing'"):
+        jitad.nothing                                     # noqa: B018
 
 
 # --- check_grads -------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from llvmlite import binding, ir
 from numba.extending import intrinsic as numba_intrinsic
 from scipy import special
 
+from jitad import jit
 from jitad.compile import scalar_llvm, scalar_numpy, vectormath_explog
 from jitad.compile.scalar import call, cast, const, select, var
 from jitad.compile.vectormath import EXPANSIONS
@@ -473,3 +474,15 @@ def test_deep_and_shared_expressions() -> None:
     assert call_built(deep, 1.0, 0.0) == 3001.0
     with pytest.raises(NotImplementedError, match="median"):
         call_built(call("median", cast(x, "i8")), 1.0, 0.0)
+
+
+def test_a_result_overflows_before_it_meets_the_arithmetic_around_it() -> None:
+    """The last product of an expansion is no part of a fused operation: infinity less infinity is NaN."""
+    def f(x: Any) -> Any:
+        return -x - np.exp(-x), -x - np.exp2(-x), -x - np.cosh(x), np.exp(800.0 + x - x) - np.exp(900.0 + x - x)
+
+    with np.errstate(all="ignore"):
+        for x in (np.full(19, -np.inf), np.linspace(-3.0, 2.0, 19)):
+            for got, expected in zip(jit(f)(x), f(x), strict=True):
+                np.testing.assert_allclose(got, expected, rtol=1e-14)
+            assert np.isnan(jit(f)(np.full(3, -np.inf))[0]).all()

@@ -104,6 +104,8 @@ def compile_module(source: str | ir.Module, level: int = 3, vector_width: int = 
     engine.set_object_cache(lambda _, code: found.append(code))
     engine.finalize_object()
     done = time.perf_counter()
+    if not found:                 # an interrupt within the callback, where ctypes has swallowed it
+        raise KeyboardInterrupt("while a kernel was compiled")
     return Native(engine, (parsed - start, optimised - parsed, done - optimised), found[0])
 
 

@@ -191,7 +191,7 @@ def expanded_function(module: ir.Module, op: str, arity: int, expand: Expansions
     arguments = {f"x{i}": argument for i, argument in enumerate(function.args)}
     result = build(builder, expansion(expand[op], arity), arguments, expand, inline=inline or op in ROUTINES)
     if getattr(result, "opname", "") == "fmul":
-        result.flags = []                  # rounded, and infinite if it overflows, before it meets the user's arithmetic
+        result.flags = []              # rounded, and infinite where it overflows, before it meets the user's arithmetic
     builder.ret(result)
     return function
 

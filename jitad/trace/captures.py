@@ -36,7 +36,7 @@ from jitad.tape import Value
 from jitad.trace import distributions, policy, sparse
 from jitad.trace.asking import VIEWS
 from jitad.trace.copies import Copies, GlobalsView
-from jitad.trace.leaves import refusal
+from jitad.trace.leaves import packed_all, refusal
 from jitad.trace.nested import CaptureView, Nested, take_vectorized
 from jitad.trace.scan import Scan
 from jitad.trace.standins import ClassView, DictView, ModuleView, ObjectView, Poison, object_view, state_of, view_super
@@ -165,7 +165,7 @@ class Captures:
         self.plan.add(path, "input", value)
         traced = self.recorder.traced_input(value, name)
         self.inputs.append(traced)
-        self.values.append(value)
+        self.values += packed_all([value])
         return self.recorder.seen(traced, value)
 
     def poison(self, path: Path, why: str) -> Poison:

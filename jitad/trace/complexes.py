@@ -22,7 +22,8 @@ from jitad.trace.dispatch import as_value, builder_in, noted_line, plain, refuse
 from jitad.trace.leaves import is_complex
 from jitad.trace.tracer import Tracer
 
-__all__ = ["Complex", "as_complex", "constant", "form_of", "is_packed", "is_zero", "output_of", "pack", "pair", "parts_of", "unpacked"]
+__all__ = ["Complex", "as_complex", "constant", "form_of", "is_packed", "is_zero", "output_of", "pack", "pair",
+           "parts_of", "unpacked"]
 
 ADVICE = "take its .real, .imag, np.abs or np.angle first, or write it with functions that have a rule"
 
@@ -114,7 +115,8 @@ class Complex(Tracer):
         """As ``ndarray.astype``: to a real dtype the imaginary part is lost, with NumPy's warning."""
         dtype = np.dtype(dtype)
         if not np.can_cast(self.dtype, dtype, casting):
-            raise TypeError(f"Cannot cast array data from {self.dtype!r} to {dtype!r} according to the rule {casting!r}")
+            raise TypeError(f"Cannot cast array data from {self.dtype!r} to {dtype!r} according to the rule "
+                            f"{casting!r}")
         if dtype.kind == "b":
             return np.not_equal(self, 0)
         if dtype.kind == "c":

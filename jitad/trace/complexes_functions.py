@@ -2,28 +2,20 @@
 with a meaning of their own for complex numbers. What is not here is refused by name."""
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from jitad.primitives.core import full
-from jitad.tape import Value
-from jitad.trace import numpy_functions  # noqa: F401  (fills the table)
 from jitad.trace.complexes import ADVICE, Complex, as_complex, pair, parts_of, ufunc
+from jitad.trace.complexes_parts import PARTWISE, partwise
+from jitad.trace.complexes_products import MULTILINEAR, expanded
 from jitad.trace.complexes_ufuncs import absolute, angle
-from jitad.trace.dispatch import FUNCTIONS, SHARING, as_value, builder_in, call, detached, name_of, plain, refused
-from jitad.trace.leaves import is_complex
+from jitad.trace.dispatch import FUNCTIONS, SHARING, builder_in, call, detached, name_of, refused
 from jitad.trace.numpy_reduce import axes_of, root
 
 RULES: dict[Any, Callable[..., Any]] = {}
-PARTWISE: dict[Any, tuple[str, ...]] = {}
-"""Functions that act on real and imaginary parts alike, with the names of the parameters that are data; none: the
-first."""
-MULTILINEAR: dict[Any, Callable[..., tuple[list[Any], Callable[..., Any]]]] = {}
-"""Functions that are linear in each of several operands: from the arguments the operands and what is to be called with
-them."""
 
 
 def apply(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -48,178 +40,6 @@ def rule(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         RULES.update(dict.fromkeys(functions, impl))
         return impl
     return enter
-
-
-# --- part by part ------------------------------------------------------------------------------------
-
-_SIGNATURES: dict[Any, inspect.Signature] = {}
-
-
-def partwise(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The function of the real parts and of the imaginary parts of its data."""
-    signature = _SIGNATURES.get(function)
-    if signature is None:
-        signature = _SIGNATURES[function] = inspect.signature(FUNCTIONS[function])
-    bound = signature.bind(*args, **kwargs)
-    names = PARTWISE[function] or (next(iter(signature.parameters)),)
-    found = []
-    for part in (0, 1):
-        arguments = {n: part_of(v, part) if n in names else v for n, v in bound.arguments.items()}
-        taken = inspect.BoundArguments(signature, arguments)              # type: ignore[arg-type]
-        builder = builder_in(taken.args, taken.kwargs)
-        found.append(call(function, *taken.args, **taken.kwargs) if builder is not None else function(
-            *taken.args, **taken.kwargs))
-    return joined(*found)
-
-
-def part_of(value: Any, part: int) -> Any:
-    """Real (0) or imaginary (1) parts of data, also in lists; of what is real the latter is 0."""
-    if isinstance(value, (list, tuple)):
-        return type(value)(part_of(v, part) for v in value)
-    if isinstance(value, Complex):
-        return value.im if part else value.re
-    if is_complex(value):
-        return value.imag if part else value.real
-    if not part or value is np._NoValue or value is None:
-        return value
-    if isinstance(value, Value):
-        return full(value, 0, value.shape, value.dtype)
-    return value * 0
-
-
-def joined(re: Any, im: Any) -> Any:
-    """The complex values of two results of one structure."""
-    if isinstance(re, (list, tuple)):
-        parts = [joined(a, b) for a, b in zip(re, im, strict=True)]
-        return type(re)(parts) if type(re) in (list, tuple) else type(re)(*parts)
-    if isinstance(re, Value) and isinstance(im, Value) and re.dtype == im.dtype and re.dtype.kind == "f":
-        return Complex(re, im)
-    return pair(re, im)
-
-
-_FIRST = """reshape ravel transpose matrix_transpose permute_dims swapaxes moveaxis rollaxis expand_dims squeeze flip
-fliplr flipud rot90 diagonal broadcast_to split array_split hsplit vsplit dsplit unstack sum mean cumsum cumulative_sum
-roll repeat tile trapezoid trace tril triu take take_along_axis compress delete diag diagflat average resize copy
-linalg.diagonal linalg.trace linalg.matrix_transpose gradient extract
-fft.fftshift fft.ifftshift""".split()
-_TRANSFORMS = "fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2 fftn ifftn rfftn irfftn".split()
-_SEVERAL = {
-    "concatenate": "arrays", "stack": "arrays", "hstack": "tup", "vstack": "tup", "dstack": "tup",
-    "column_stack": "tup", "append": "arr values", "block": "arrays", "broadcast_arrays": "args", "where": "branches",
-    "select": "choicelist default", "insert": "arr values", "pad": "array constant_values", "diff": "a prepend append",
-    "ediff1d": "ary to_end to_begin", "atleast_1d": "arys", "atleast_2d": "arys", "atleast_3d": "arys",
-    "choose": "choices"}
-
-
-def _function(name: str) -> Any:
-    found: Any = np
-    for step in name.split("."):
-        found = getattr(found, step, None)
-    return found
-
-
-def fill() -> None:
-    """Enter the functions that act part by part."""
-    for name in _FIRST:
-        if _function(name) in FUNCTIONS:
-            PARTWISE[_function(name)] = ()
-    for name in _TRANSFORMS:
-        RULES[getattr(np.fft, name)] = FUNCTIONS[getattr(np.fft, name)]
-    for name, parameters in _SEVERAL.items():
-        if _function(name) in FUNCTIONS:
-            PARTWISE[_function(name)] = tuple(parameters.split())
-
-
-# --- products ------------------------------------------------------------------------------------------
-
-def expanded(operands: list[Any], function: Callable[..., Any]) -> Any:
-    """``function(*operands)``, linear in each: the sum over real and imaginary parts of the complex ones."""
-    builder = builder_in(operands)
-    total: list[Any] = [None, None]
-
-    def descend(taken: list[Any], power: int) -> None:
-        if len(taken) == len(operands):
-            term = function(*taken)
-            place, minus = power % 2, power % 4 >= 2
-            before = total[place]
-            total[place] = (-term if minus else term) if before is None else (
-                before - term if minus else before + term)
-            return
-        operand = operands[len(taken)]
-        if isinstance(operand, Complex) or is_complex(operand):
-            re, im = parts_of(builder, operand)
-            descend([*taken, re], power)
-            descend([*taken, im], power + 1)
-        else:
-            descend([*taken, operand], power)
-    descend([], 0)
-    return joined(*total)
-
-
-def _plainly(function: Any, count: int, conjugated: int | None = None) -> Callable[..., Any]:
-    """The first `count` arguments are the operands, one of them perhaps conjugated."""
-    def take(*args: Any, **kwargs: Any) -> tuple[list[Any], Callable[..., Any]]:
-        operands = [plain(a) for a in args[:count]]
-        if len(operands) < count:
-            raise refused(builder_in(args, kwargs), f"{name_of(function)} of complex values called by keyword",
-                          "pass the arrays by position")
-        builder = builder_in(operands)
-        operands = [as_operand(builder, o) for o in operands]
-        if conjugated is not None and (isinstance(operands[conjugated], Complex)):
-            operands[conjugated] = np.conjugate(operands[conjugated])
-        return operands, lambda *parts: call_real(function, *parts, *args[count:], **kwargs)
-    return take
-
-
-def as_operand(builder: Any, operand: Any) -> Any:
-    """An operand of a product: complex, traced, or a concrete array."""
-    if isinstance(operand, Value):
-        return operand
-    if builder_in(operand) is not None or is_complex(np.asarray(operand) if not isinstance(
-            operand, np.ndarray) else operand):
-        return as_value(builder, np.asarray(operand) if builder_in(operand) is None else operand)
-    return operand
-
-
-def call_real(function: Any, *args: Any, **kwargs: Any) -> Any:
-    """A function or ufunc of real operands, traced or not."""
-    if builder_in(args) is None:
-        return function(*args, **kwargs)
-    return ufunc_or_call(function, *args, **kwargs)
-
-
-def ufunc_or_call(function: Any, *args: Any, **kwargs: Any) -> Any:
-    if isinstance(function, np.ufunc):
-        from jitad.trace.ufuncs import apply_ufunc
-
-        return apply_ufunc(function, *args)
-    return call(function, *args, **kwargs)
-
-
-for _name in ("dot", "matmul", "inner", "outer", "tensordot", "kron", "cross", "convolve", "matvec",
-              "linalg.matmul", "linalg.outer", "linalg.tensordot", "linalg.cross"):
-    if _function(_name) is not None:
-        MULTILINEAR[_function(_name)] = _plainly(_function(_name), 2)
-for _name, _place in (("vdot", 0), ("vecdot", 0), ("vecmat", 0), ("linalg.vecdot", 0), ("correlate", 1)):
-    if _function(_name) is not None:
-        MULTILINEAR[_function(_name)] = _plainly(_function(_name), 2, _place)
-
-
-def _einsum(*operands: Any, dtype: Any = None, **options: Any) -> tuple[list[Any], Callable[..., Any]]:
-    if not isinstance(operands[0], str):
-        raise refused(builder_in(operands), "numpy.einsum of complex values with lists of subscripts",
-                      "write the subscripts as a string")
-    spec, *arrays = operands
-    builder = builder_in(arrays)
-    return [as_operand(builder, plain(a)) for a in arrays], lambda *parts: call_real(np.einsum, spec, *parts, **options)
-
-
-def _multi_dot(arrays: Any, **options: Any) -> tuple[list[Any], Callable[..., Any]]:
-    builder = builder_in(arrays)
-    return [as_operand(builder, plain(a)) for a in arrays], lambda *parts: call_real(np.linalg.multi_dot, list(parts))
-
-
-MULTILINEAR[np.einsum], MULTILINEAR[np.linalg.multi_dot] = _einsum, _multi_dot
 
 
 # --- with a meaning of their own -----------------------------------------------------------------------
@@ -408,9 +228,11 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
 
 
 def magnitude(x: Any) -> Any:
+    """The moduli."""
     return absolute(parts_of(builder_in(x), x))
 
 
-fill()
+_TRANSFORMS = "fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2 fftn ifftn rfftn irfftn".split()
+RULES.update((getattr(np.fft, name), FUNCTIONS[getattr(np.fft, name)]) for name in _TRANSFORMS)
 
-__all__ = ["MULTILINEAR", "PARTWISE", "RULES", "apply", "magnitude"]
+__all__ = ["RULES", "apply", "magnitude"]

@@ -1,8 +1,8 @@
 """numpy.linalg of complex matrices, by real ones of twice the size.
 
 ``A = B + iC`` acts on pairs of real and imaginary parts as the real matrix ``[[B, -C], [C, B]]``; sums, products,
-inverses, pseudoinverses and solutions agree, and its determinant is ``|det A|^2``. With the parts of each element side by
-side it is lower triangular where A is, with a real diagonal, so that Cholesky factors agree too.
+inverses, pseudoinverses and solutions agree, and its determinant is ``|det A|^2``. With the parts of each element side
+by side it is lower triangular where A is, with a real diagonal, so that Cholesky factors agree too.
 """
 from __future__ import annotations
 

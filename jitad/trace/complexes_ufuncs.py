@@ -28,6 +28,8 @@ r: dict[str, Primitive] = TABLE
 
 def apply(ufunc: np.ufunc, *operands: Any) -> Any:
     """``ufunc(*operands)``, at least one operand being complex and one traced."""
+    from jitad.trace import complexes_circular  # noqa: F401  (fills the table)
+
     builder = builder_in(operands)
     if ufunc in FUNCTIONS:
         from jitad.trace import complexes
@@ -213,7 +215,8 @@ def _whole_power(a: Parts, n: int) -> Parts:
         if not left:
             break
         base = square(base)
-    return reciprocal(result) if n < 0 else result                  # type: ignore[arg-type]
+    assert result is not None
+    return reciprocal(result) if n < 0 else result
 
 
 # --- exponentials and logarithms -----------------------------------------------------------------------
@@ -282,85 +285,6 @@ def sqrt(a: Parts) -> Parts:
     return select(right, t, other), sign * select(right, other, t)
 
 
-# --- circular and hyperbolic functions -------------------------------------------------------------------
-
-@rule(np.cosh)
-def cosh(a: Parts) -> Parts:
-    return r["cosh"](a[0]) * r["cos"](a[1]), r["sinh"](a[0]) * r["sin"](a[1])
-
-
-@rule(np.sinh)
-def sinh(a: Parts) -> Parts:
-    return r["sinh"](a[0]) * r["cos"](a[1]), r["cosh"](a[0]) * r["sin"](a[1])
-
-
-@rule(np.tanh)
-def tanh(a: Parts) -> Parts:
-    """With u = tanh(x), v = tan(y): ``(u (1 + v^2) + i v / cosh(x)^2) / (1 + u^2 v^2)``."""
-    u, v, below = r["tanh"](a[0]), r["tan"](a[1]), 1.0 / r["cosh"](a[0])
-    scale = 1.0 / (1.0 + u * u * v * v)
-    return u * (1.0 + v * v) * scale, v * below * below * scale
-
-
-@rule(np.cos)
-def cos(a: Parts) -> Parts:
-    return r["cos"](a[0]) * r["cosh"](a[1]), -(r["sin"](a[0]) * r["sinh"](a[1]))
-
-
-@rule(np.sin)
-def sin(a: Parts) -> Parts:
-    return r["sin"](a[0]) * r["cosh"](a[1]), r["cos"](a[0]) * r["sinh"](a[1])
-
-
-@rule(np.tan)
-def tan(a: Parts) -> Parts:
-    re, im = tanh((-a[1], a[0]))
-    return im, -re
-
-
-# --- their inverses (Kahan) --------------------------------------------------------------------------------
-
-def _shifted(a: Parts, sign: float) -> Parts:
-    """``1 + sign * a``."""
-    return 1.0 + sign * a[0], sign * a[1]
-
-
-@rule(np.arcsin)
-def arcsin(a: Parts) -> Parts:
-    low, high = sqrt(_shifted(a, -1.0)), sqrt(_shifted(a, 1.0))
-    return r["arctan2"](a[0], multiply(low, high)[0]), r["arcsinh"](low[0] * high[1] - low[1] * high[0])
-
-
-@rule(np.arccos)
-def arccos(a: Parts) -> Parts:
-    low, high = sqrt(_shifted(a, -1.0)), sqrt(_shifted(a, 1.0))
-    return 2.0 * r["arctan2"](low[0], high[0]), r["arcsinh"](high[0] * low[1] - high[1] * low[0])
-
-
-@rule(np.arccosh)
-def arccosh(a: Parts) -> Parts:
-    low, high = sqrt((a[0] - 1.0, a[1])), sqrt((a[0] + 1.0, a[1]))
-    return r["arcsinh"](low[0] * high[0] + low[1] * high[1]), 2.0 * r["arctan2"](low[1], high[0])
-
-
-@rule(np.arcsinh)
-def arcsinh(a: Parts) -> Parts:
-    re, im = arcsin((-a[1], a[0]))
-    return im, -re
-
-
-@rule(np.arctanh)
-def arctanh(a: Parts) -> Parts:
-    up, down = log1p(a), log1p((-a[0], -a[1]))
-    return 0.5 * (up[0] - down[0]), 0.5 * (up[1] - down[1])
-
-
-@rule(np.arctan)
-def arctan(a: Parts) -> Parts:
-    re, im = arctanh((-a[1], a[0]))
-    return im, -re
-
-
 # --- real results ------------------------------------------------------------------------------------------
 
 @rule(np.absolute)
@@ -393,16 +317,24 @@ def not_equal(a: Parts, b: Parts) -> Any:
     return r["logical_or"](r["ne"](a[0], b[0]), r["ne"](a[1], b[1]))
 
 
-for _ufunc, _row, _join in ((np.isnan, "isnan", "logical_or"), (np.isinf, "isinf", "logical_or"),
-                            (np.isfinite, "isfinite", "logical_and")):
-    def _ask(a: Parts, row: str = _row, join: str = _join) -> Any:
-        return r[join](r[row](a[0]), r[row](a[1]))
-    rule(_ufunc)(_ask)
+def _asked(ufunc: np.ufunc, join: str) -> None:
+    """A question about one number, asked of both parts."""
+    @rule(ufunc)
+    def ask(a: Parts) -> Any:
+        return r[join](ufuncs.apply_ufunc(ufunc, a[0]), ufuncs.apply_ufunc(ufunc, a[1]))
 
-for _ufunc in (np.logical_and, np.logical_or, np.logical_xor, np.logical_not):
-    def _logic(*operands: Parts, ufunc: np.ufunc = _ufunc) -> Any:
+
+def _logical(ufunc: np.ufunc) -> None:
+    @rule(ufunc)
+    def logic(*operands: Parts) -> Any:
         return ufuncs.apply_ufunc(ufunc, *(r["logical_or"](r["ne"](x, 0.0), r["ne"](y, 0.0)) for x, y in operands))
-    rule(_ufunc)(_logic)
+
+
+_asked(np.isnan, "logical_or")
+_asked(np.isinf, "logical_or")
+_asked(np.isfinite, "logical_and")
+for _ufunc in (np.logical_and, np.logical_or, np.logical_xor, np.logical_not):
+    _logical(_ufunc)
 
 FUNCTIONS: dict[np.ufunc, Any] = {getattr(np, name): getattr(np, name) for name in (
     "matmul", "vecdot", "matvec", "vecmat") if hasattr(np, name)}

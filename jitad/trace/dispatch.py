@@ -16,12 +16,13 @@ from jitad.errors import ConcretizationError, MutationError, UnsupportedOperatio
 from jitad.primitives.core import lift
 from jitad.tape import Builder, Value
 from jitad.trace.leaves import is_complex, odd_arrays
+from jitad.trace.reasons import WHY, advice
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 _SIGNATURES: dict[Any, inspect.Signature] = {}
 SHARING: set[Any] = set()      # functions whose results may be views of their arguments
 
-ADVICE = "write it with functions that have a rule, or compute it outside the function and pass the result in"
+ADVICE = WHY["no rule yet"]
 
 
 def implements(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -117,7 +118,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         with noted_line(builder):
             return complexes.function(function, args, kwargs)
     if function not in FUNCTIONS:
-        raise refused(builder, name_of(function))
+        raise refused(builder, name_of(function), advice(name_of(function)))
     try:
         bound = _SIGNATURES[function].bind(*args, **kwargs)
     except TypeError as error:

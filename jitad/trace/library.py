@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from jitad.errors import ConcretizationError
+from jitad.trace import reasons
 from jitad.trace.dispatch import FUNCTIONS, builder_in, noted_line, plain, refused
 
 __all__ = ["guarded", "is_followed_module", "is_followed_function"]
@@ -73,12 +74,17 @@ def _routed(function: Any) -> Callable[..., Any]:
 
 
 def _refusing(function: Any) -> Callable[..., Any]:
+    home = function.__module__.partition("._")[0]
+    name, known = f"{home}.{function.__name__}", reasons.why(home, function.__name__)
+
     @wraps(function, updated=())
     def replacement(*args: Any, **kwargs: Any) -> Any:
         args, kwargs = plain(args), plain(kwargs)
         builder = builder_in(args, kwargs)
         if builder is None:
             return function(*args, **kwargs)
+        if known is not None:
+            raise refused(builder, name, reasons.WHY[known])
         before = len(getattr(builder, "refusals", ()))
         try:
             with noted_line(builder):
@@ -87,6 +93,5 @@ def _refusing(function: Any) -> Callable[..., Any]:
             kept = getattr(builder, "refusals", None)
             if kept is not None:
                 del kept[before:]
-            home = function.__module__.partition("._")[0]
-            raise refused(builder, f"{home}.{function.__name__}") from error
+            raise refused(builder, name) from error
     return replacement

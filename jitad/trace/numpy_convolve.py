@@ -32,8 +32,8 @@ def _reversed(x: Any) -> Any:
 
 
 def _operands(function: Any, a: Any, v: Any, mode: str) -> tuple[Any, Any]:
-    a, v = (at_least(x, 1) for x in lift_all(a, v))
-    if a.ndim > 1 or v.ndim > 1 or not a.shape[0] or not v.shape[0] or mode not in MODES:
+    a, v = (at_least(x, 1) if function is np.convolve else x for x in lift_all(a, v))
+    if a.ndim != 1 or v.ndim != 1 or not a.shape[0] or not v.shape[0] or mode not in MODES:
         function(np.zeros(a.shape), np.zeros(v.shape), mode)        # raises NumPy's own message
     dtype = np.result_type(a.dtype, v.dtype)
     return cast(a, dtype), cast(v, dtype)

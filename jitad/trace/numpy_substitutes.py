@@ -47,6 +47,12 @@ def asarray(a: Any, dtype: Any = None, order: str | None = None, *, device: Any 
     return array(a, dtype)
 
 
+if "row_stack" in vars(np):                                          # until NumPy drops it
+    @substitute(np.row_stack)
+    def row_stack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+        return call(np.vstack, tup, dtype=dtype, casting=casting)
+
+
 @substitute(np.isscalar)
 def isscalar(element: Any) -> bool:
     """NumPy's function does not dispatch: a traced number is a scalar, an array of no dimensions is not."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import optree
 
-__all__ = ["NAMESPACE", "TreeDef", "classes_in", "count_leaves", "flatten", "leaves_of", "unflatten"]
+__all__ = ["NAMESPACE", "TreeDef", "bare", "classes_in", "count_leaves", "flatten", "leaves_of", "shown", "unflatten"]
 
 NAMESPACE = "jitad"
 # The order of a dict's keys is part of the structure, since code that iterates over it sees it. Entered for good, and
@@ -126,6 +126,25 @@ def count_leaves(structure: TreeDef) -> int:
     """How many leaves the structure has."""
     below = sum(count_leaves(inner) for _, _, _, inner in structure.inner)
     return structure.spec.num_leaves - len(structure.inner) + below
+
+
+def bare(structure: TreeDef) -> bool:
+    """Whether the structure is that of a leaf alone."""
+    return structure.spec.is_leaf() and not structure.inner
+
+
+class _Star:
+    def __repr__(self) -> str:
+        return "*"
+
+
+def shown(structure: TreeDef) -> str:
+    """The structure in words, a star for each leaf.
+
+    >>> shown(leaves_of({"b": 2, "a": (1, None)})[1])
+    "{'b': *, 'a': (*, *)}"
+    """
+    return repr(unflatten(structure, [_Star()] * count_leaves(structure)))
 
 
 def _rebuild(cls: type, names: Sequence[str], values: Sequence[Any]) -> Any:

@@ -282,10 +282,10 @@ def _quantile(family: Family, name: str, q: Any, *params: Any) -> Any:
     q, std = _standard(family, q, params)
     form = _form(family, name)
     assert form is not None
-    result = std.back(form(q, *std.shapes))
-    low, high = (std.back(std.low * std.constant(1.0)), std.back(std.high * std.constant(1.0)))
+    low, high = std.low * std.constant(1.0), std.high * std.constant(1.0)
     first, last = (low, high) if name == "ppf" else (high, low)
-    result = where(q == 0, first, where(q == 1, last, result))
+    # The ends are put in before the scale, which an infinite one would give the derivative 0 * inf.
+    result = std.back(where(q == 0, first, where(q == 1, last, form(q, *std.shapes))))
     return where((q >= 0) & (q <= 1), result, np.nan)
 
 

@@ -145,7 +145,7 @@ class Tracer(Value):
                           "in the recorded function, by np.zeros or np.array")
     __contains__ = concrete("in", _BRANCH)
     __float__ = concrete("float() or a function of math", _MATH)
-    __complex__ = concrete("complex()", "write re + 1j * im for complex(re, im), and z for complex(z)")
+    __complex__ = concrete("complex()", "write re + 1j * im instead of complex(re, im)")
     __hash__ = concrete("hash()", "do not use traced values as keys or with functools.lru_cache")
     item = concrete("item()", _MATH)
     tolist = concrete("tolist()", _MATH)

@@ -10,7 +10,6 @@ from jitad.primitives.core import TABLE, Primitive, builder_of, cast, lift, sele
 from jitad.primitives.special_rows import SEVERAL
 from jitad.tape import Value
 from jitad.trace.dispatch import (
-    ADVICE,
     builder_in,
     call,
     checked,
@@ -182,8 +181,7 @@ def _radians(x: Any) -> Any:
 @composed(np.modf)
 def _modf(x: Any) -> tuple[Any, Any]:
     x = computed_as(np.modf, x)
-    whole = np.trunc(x)
-    return np.copysign(call(np.where, np.isinf(x), 0.0, x - whole), x), whole
+    return call(np.where, np.isinf(x), np.copysign(0.0, x), np.fmod(x, 1.0)), np.trunc(x)
 
 
 @composed(np.fabs)

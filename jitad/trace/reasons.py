@@ -1,0 +1,163 @@
+"""Why functions of NumPy and SciPy have no rule, by name: for error messages and for the table of coverage.
+
+A name is written as the user writes it. `REFUSED` maps a module to groups of names; a group's key is found in `WHY`.
+`PLAIN` has the functions that have no rule and need none: their results are constants, made of plain arguments, or
+they change no value at all.
+"""
+from __future__ import annotations
+
+from functools import cache
+
+__all__ = ["FINAL", "PLAIN", "REFUSED", "WHY", "advice", "why"]
+
+WHY: dict[str, str] = {
+    "no rule yet": "write it with functions that have a rule, or compute it outside the function and pass the result "
+                   "in",
+    "text": "text is made of numbers that are known only when the compiled function runs; make it outside",
+    "outside": "it reads or writes what lies outside the program; do that outside and pass the values in",
+    "memory": "a traced value has no memory of its own; use the value itself",
+    "dates": "dates and times are no real numbers; pass differences of them as floats",
+    "complex roots": "the result is complex, and a set; pass the roots in, or solve for the one that you want",
+    "complex values": "the values may be complex; use the function for symmetric matrices (eigh, eigvalsh)",
+    "bits": "it works on the bits of integers, through which no derivative flows; compute it outside",
+    "no derivative": "it looks at how a float is stored and has no derivative; compute it outside",
+    "counts": "counts have no derivative; use np.histogram along one axis, or compute it outside",
+    "matrix": "np.matrix is not supported; use arrays of two dimensions and @",
+    "calls back": "compiled code would call your function with plain numbers; write the loop in NumPy, use "
+                  "scipy.integrate.fixed_quad, simpson or trapezoid, or jitad's fori_loop and scan",
+    "splines": "it is built by compiled code from plain numbers; use np.interp, or build it outside and pass in the "
+               "coefficients or the values",
+    "statistics": "statistics and tests of samples are made for plain numbers; write what you need with np.mean and "
+                  "the like, or compute it outside",
+    "roots and nodes": "zeros, nodes and coefficients are made of plain numbers; compute them outside",
+    "low level": "it hands out compiled code; use the functions of scipy.linalg themselves",
+    "distances of sets": "the distance counts or decides; it has no useful derivative",
+}
+
+FINAL = frozenset({"memory", "complex roots", "complex values"})     # refused, though there is a function that says so
+
+_ROOTS = {"polynomial": "poly", "chebyshev": "cheb", "legendre": "leg", "laguerre": "lag", "hermite": "herm",
+          "hermite_e": "herme"}
+
+REFUSED: dict[str, dict[str, str]] = {
+    "numpy": {
+        "text": "array2string array_repr array_str base_repr binary_repr format_float_positional "
+                "format_float_scientific",
+        "outside": "fromfile fromregex fromstring genfromtxt load loadtxt memmap save savetxt savez savez_compressed",
+        "memory": "from_dlpack frombuffer isfortran may_share_memory nested_iters nditer require shares_memory",
+        "dates": "busday_count busday_offset busdaycalendar datetime64 datetime_as_string is_busday isnat timedelta64",
+        "complex roots": "roots sort_complex",
+        "bits": "bitwise_count bitwise_left_shift bitwise_right_shift gcd lcm left_shift packbits right_shift "
+                "unpackbits",
+        "no derivative": "frexp nextafter spacing",
+        "counts": "histogram2d histogramdd",
+        "matrix": "asmatrix bmat matrix",
+        "no rule yet": "angle recarray record",
+    },
+    "numpy.linalg": {"complex values": "eig eigvals"},
+    **{f"numpy.polynomial.{family}": {"complex roots": f"{prefix}roots"} for family, prefix in _ROOTS.items()},
+    "numpy.polynomial": {"no rule yet": "Chebyshev Hermite HermiteE Laguerre Legendre Polynomial"},
+    "scipy.special": {
+        "roots and nodes": """ai_zeros bei_zeros beip_zeros ber_zeros bernoulli berp_zeros bi_zeros c_roots cg_roots
+            chebyc chebys chebyt chebyu ellip_harm ellip_harm_2 ellip_normal erf_zeros euler fresnel_zeros
+            fresnelc_zeros fresnels_zeros gegenbauer genlaguerre h_roots he_roots hermite hermitenorm j_roots jacobi
+            jn_zeros jnjnp_zeros jnp_zeros jnyn_zeros js_roots kei_zeros keip_zeros kelvin_zeros ker_zeros kerp_zeros
+            l_roots la_roots laguerre legendre lmbda lqmn lqn mathieu_even_coef mathieu_odd_coef obl_cv_seq p_roots
+            pbdn_seq pbdv_seq pbvv_seq pro_cv_seq ps_roots riccati_jn riccati_yn roots_chebyc roots_chebys
+            roots_chebyt roots_chebyu roots_gegenbauer roots_genlaguerre roots_hermite roots_hermitenorm roots_jacobi
+            roots_laguerre roots_legendre roots_sh_chebyt roots_sh_chebyu roots_sh_jacobi roots_sh_legendre s_roots
+            sh_chebyt sh_chebyu sh_jacobi sh_legendre t_roots ts_roots u_roots us_roots y0_zeros y1_zeros y1p_zeros
+            yn_zeros ynp_zeros""",
+        "no rule yet": """agm airye assoc_laguerre assoc_legendre_p assoc_legendre_p_all bdtri bdtrik bdtrin bei beip
+            ber berp besselpoly btdtria btdtrib chdtriv chndtr chndtridf chndtrinc chndtrix cosdg cotdg diric elliprc
+            elliprd elliprf elliprg elliprj eval_chebyc eval_chebys eval_sh_chebyt eval_sh_chebyu eval_sh_jacobi
+            eval_sh_legendre factorial2 factorialk fdtri fdtridfd gdtria gdtrib gdtrix h1vp h2vp hankel1 hankel1e
+            hankel2 hankel2e hyp0f1 it2i0k0 it2j0y0 it2struve0 itairy iti0k0 itj0y0 itmodstruve0 itstruve0 jve kei
+            keip kelvin ker kerp kolmogi kolmogorov lambertw legendre_p legendre_p_all log_wright_bessel lpmv
+            mathieu_a mathieu_b mathieu_cem mathieu_modcem1 mathieu_modcem2 mathieu_modsem1 mathieu_modsem2 mathieu_sem
+            modfresnelm modfresnelp modstruve nbdtri nbdtrik nbdtrin ncfdtr ncfdtri ncfdtridfd ncfdtridfn ncfdtrinc
+            nctdtr nctdtridf nctdtrinc nctdtrit nrdtrimn nrdtrisd obl_ang1 obl_ang1_cv obl_cv obl_rad1 obl_rad1_cv
+            obl_rad2 obl_rad2_cv pbdv pbvv pbwa pdtri pdtrik pro_ang1 pro_ang1_cv pro_cv pro_rad1 pro_rad1_cv pro_rad2
+            pro_rad2_cv radian round sindg smirnov smirnovi sph_harm_y sph_harm_y_all sph_legendre_p
+            sph_legendre_p_all spherical_in spherical_jn spherical_kn spherical_yn stdtridf stirling2 struve tandg
+            tklmbda voigt_profile wofz wright_bessel wrightomega yve clpmn lpmn lpn sph_harm""",
+    },
+    "scipy.linalg": {
+        "low level": "find_best_blas_type get_blas_funcs get_lapack_funcs",
+        "no rule yet": """bandwidth cdf2rdf cho_solve_banded cholesky_banded clarkson_woodruff_transform companion
+            convolution_matrix coshm cosm cossin diagsvd eig_banded eigh_tridiagonal eigvals_banded
+            eigvalsh_tridiagonal expm_cond expm_frechet fiedler fiedler_companion fractional_matrix_power funm
+            hessenberg ishermitian issymmetric khatri_rao kron ldl leslie logm matmul_toeplitz matrix_balance
+            null_space ordqz orth orthogonal_procrustes pinvh qr_delete qr_insert qr_multiply qr_update qz rq rsf2csf
+            schur signm sinhm sinm solve_circulant solve_continuous_are solve_discrete_are solve_toeplitz
+            subspace_angles tanhm tanm tri tril triu""",
+    },
+    "scipy.stats": {
+        "statistics": """Covariance Mixture Binomial Logistic Normal Uniform abs alexandergovern anderson
+            anderson_ksamp ansari barnard_exact bartlett bayes_mvs binned_statistic binned_statistic_2d
+            binned_statistic_dd binomtest bootstrap boschloo_exact boxcox boxcox_llf boxcox_normmax boxcox_normplot
+            brunnermunzel bws_test chatterjeexi chi2_contingency chisquare circmean circstd circvar combine_pvalues
+            cramervonmises cramervonmises_2samp cumfreq describe differential_entropy directional_stats dunnett ecdf
+            energy_distance entropy epps_singleton_2samp exp expectile f_oneway false_discovery_control find_repeats
+            fisher_exact fit fligner friedmanchisquare gaussian_kde gmean goodness_of_fit gstd gzscore hmean iqr
+            jarque_bera kendalltau kruskal ks_1samp ks_2samp kstat kstatvar kstest kurtosis kurtosistest levene
+            linregress lmoment log logrank make_distribution mannwhitneyu median_abs_deviation median_test mode moment
+            monte_carlo_test mood multiscale_graphcorr mvsdist normaltest obrientransform order_statistic
+            page_trend_test pearsonr percentileofscore permutation_test pmean pointbiserialr poisson_means_test power
+            power_divergence ppcc_max ppcc_plot probplot quantile quantile_test rankdata ranksums relfreq
+            rvs_ratio_uniforms scoreatpercentile sem shapiro siegelslopes sigmaclip skew skewtest sobol_indices somersd spearmanr
+            spearmanrho theilslopes tiecorrect tmax tmean tmin trim1 trim_mean trimboth truncate tsem tstd ttest_1samp
+            ttest_ind ttest_ind_from_stats ttest_rel tukey_hsd tvar variation wasserstein_distance
+            wasserstein_distance_nd weightedtau wilcoxon yeojohnson yeojohnson_llf yeojohnson_normmax
+            yeojohnson_normplot zmap zscore rv_continuous rv_discrete rv_histogram BootstrapMethod CensoredData
+            MonteCarloMethod PermutationMethod dirichlet_multinomial""",
+    },
+    "scipy.integrate": {
+        "calls back": """BDF DOP853 DenseOutput LSODA OdeSolution OdeSolver RK23 RK45 Radau complex_ode cubature dblquad
+            nquad nsum ode odeint qmc_quad quad quad_vec quadrature romberg solve_bvp solve_ivp tanhsinh tplquad""",
+        "no rule yet": "cumulative_simpson",
+        "roots and nodes": "lebedev_rule newton_cotes",
+    },
+    "scipy.interpolate": {
+        "splines": """AAA Akima1DInterpolator BPoly BSpline BarycentricInterpolator BivariateSpline
+            CloughTocher2DInterpolator CubicHermiteSpline CubicSpline FloaterHormannInterpolator
+            InterpolatedUnivariateSpline KroghInterpolator LSQBivariateSpline LSQSphereBivariateSpline
+            LSQUnivariateSpline LinearNDInterpolator NdBSpline NdPPoly NearestNDInterpolator PPoly PchipInterpolator
+            RBFInterpolator Rbf RectBivariateSpline RectSphereBivariateSpline RegularGridInterpolator
+            SmoothBivariateSpline SmoothSphereBivariateSpline UnivariateSpline approximate_taylor_polynomial
+            barycentric_interpolate bisplev bisplrep generate_knots griddata insert interp1d interp2d interpn
+            krogh_interpolate lagrange make_interp_spline make_lsq_spline make_smoothing_spline make_splprep
+            make_splrep pade pchip pchip_interpolate spalde splantider splder splev splint splprep splrep sproot""",
+    },
+    "scipy.spatial.distance": {
+        "distances of sets": """dice directed_hausdorff hamming jaccard jensenshannon kulczynski1 rogerstanimoto
+            russellrao sokalmichener sokalsneath yule""",
+    },
+}
+
+PLAIN: dict[str, str] = {
+    "numpy": """broadcast_shapes can_cast common_type datetime_data dtype errstate finfo frompyfunc get_include
+        get_printoptions getbufsize geterr geterrcall iinfo info isdtype issubdtype iterable kaiser mask_indices
+        mintypecode ndindex printoptions promote_types set_printoptions setbufsize seterr seterrcall show_config
+        show_runtime test typename""",
+    "numpy.linalg": "test",
+    "numpy.fft": "fftfreq rfftfreq test",
+    "scipy.special": "errstate geterr seterr test",
+    "scipy.linalg": "dft hadamard helmert hilbert invhilbert invpascal pascal test",
+    "scipy.stats": "test",
+    "scipy.integrate": "test",
+    "scipy.interpolate": "test",
+    "scipy.spatial.distance": "is_valid_dm is_valid_y num_obs_dm num_obs_y",
+}
+
+
+@cache
+def why(module: str, name: str) -> str | None:
+    """The key of `WHY` under which a name is refused."""
+    return next((key for key, names in REFUSED.get(module, {}).items() if name in names.split()), None)
+
+
+def advice(qualified: str) -> str:
+    """What to do instead of a function that is refused, by its whole name."""
+    module, _, name = qualified.rpartition(".")
+    return WHY[why(module, name) or "no rule yet"]
