@@ -1,6 +1,7 @@
 # make demo    the main job: two posteriors, sampled with compiled gradients
 # make test    everything that must hold before a commit
-# make bench   benchmarks, with JAX where it can be installed
+# make bench   the table of benchmarks, model by model, also into benchmarks/RESULTS.md
+#              (MODELS=folder DATA=folder STAN=table: more models, see benchmarks/README.md)
 # make clean   remove all that the above has made, .venv included
 #
 # Each target makes .venv itself, from PYTHON (3.11 or later).
@@ -22,7 +23,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 .PHONY: help demo test bench lint types tests wheel clean
 
 help:
-	@sed -n 's/^# \(make.*\)/\1/p' Makefile
+	@sed -n 's/^# \(make.*\)/\1/p; s/^#\( \{6,\}.*\)/\1/p' Makefile
 
 demo: $(VENV)/.demo
 	$(PY) -m jitad.demo
@@ -35,7 +36,7 @@ test: $(VENV)/.test
 	@$(MAKE) --no-print-directory tests
 
 bench: $(VENV)/.bench
-	$(PY) -m pytest benchmarks --benchmark-group-by=group --benchmark-sort=name --benchmark-columns=min,median,rounds
+	$(PY) -m benchmarks.compare --write $(if $(MODELS),--models $(MODELS) --data $(DATA)) $(if $(STAN),--stan $(STAN))
 
 # --- parts of make test ------------------------------------------------------------------
 

@@ -62,7 +62,8 @@ def public(module: str) -> dict[str, Any]:
     """The public callables of a namespace by name."""
     home = import_module(module)
     found = {name: getattr(home, name) for name in sorted(dir(home)) if not name.startswith("_")}
-    known = {name: v for name, v in found.items() if not isinstance(v, ModuleType) and (callable(v) or id(v) in INDEXERS)}
+    known = {name: v for name, v in found.items()
+             if id(v) in INDEXERS or (callable(v) and not isinstance(v, ModuleType))}
     declared = getattr(home, "__all__", None)
     return known if declared is None else {n: v for n, v in known.items() if n in declared or _is_rule(v)}
 
@@ -85,7 +86,7 @@ def standing_of(module: str, name: str) -> tuple[str, str]:
     if name in _CONSTANT.get(module, "").split():
         return CONSTANT, ""
     why = reasons.why(module, name)
-    if _is_rule(value) and why not in reasons.FINAL:
+    if (_is_rule(value) or name in reasons.THROUGH.get(module, "").split()) and why not in reasons.FINAL:
         return DIFFERENTIATED, ""
     if why is not None:
         return REFUSED, why
@@ -133,10 +134,7 @@ def table() -> str:
             _group(kind, why, groups[kind, why]) for kind, why in sorted(groups, key=_order)))
         if module == "numpy":
             parts.append(_methods())
-    parts += [_densities(), f"## scipy.sparse\n\n**differentiated**: `A @ x`, `x @ A`, `A.T @ x`, `A.dot(x)` of constant "
-              f"{', '.join(f'`{n}_array`, `{n}_matrix`' for n in PARTS)} with vectors and matrices, their products with\n"
-              "numbers, `.toarray()`, `.sum()`. **Refused**: other formats and other operations.\n"]
-    return "\n\n".join(parts)
+    return "\n\n".join([*parts, _densities(), _sparse()])
 
 
 _HEAD = """# What is differentiated, what is constant, what is refused
@@ -158,6 +156,13 @@ def _group(kind: str, why: str, names: Iterable[str]) -> str:
     text = textwrap.fill(" ".join(names), 118)
     reason = f", {why} ({reasons.WHY[why]})" if kind == REFUSED else ""
     return textwrap.fill(f"**{kind}**{reason}:", 118) + f"\n```\n{text}\n```"
+
+
+def _sparse() -> str:
+    kinds = ", ".join(f"`{name}_array`, `{name}_matrix`" for name in PARTS)
+    text = (f"**Differentiated**: `A @ x`, `x @ A`, `A.T @ x`, `A.dot(x)` with vectors and matrices, products with "
+            f"numbers, `.toarray()` and `.sum()` of captured {kinds}. **Refused**: other formats and operations.")
+    return "## scipy.sparse\n\n" + textwrap.fill(text, 118) + "\n"
 
 
 def _methods() -> str:

@@ -39,7 +39,14 @@ class Result:
                                       and all(f is None for f in self.frame[1]))
         return flat and all(form in ("array", "number") for form, _ in self.forms)
 
+    @cached_property
+    def _complex(self) -> np.dtype[Any] | None:
+        """The dtype, if the result is one complex array."""
+        return np.dtype(self.forms[0][1]) if self.frame is None and self.forms[0][0] == "complex" else None
+
     def build(self, outputs: Any) -> Any:
+        if self._complex is not None and outputs.flags.c_contiguous:
+            return outputs.view(self._complex)[..., 0]
         if len(self.forms) == 1:
             outputs = (outputs,)
         return framed(self.frame, [_formed(x, form, dtype) for x, (form, dtype) in zip(

@@ -6,6 +6,7 @@ is what the row says, no index map leaves its array, and each node is tried once
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -177,7 +178,8 @@ def _check(node: Node, operands: Sequence[Aval]) -> None:
     for axis in (*node.params.get("axes", ()), *[node.params[k] for k in ("axis",) if k in node.params]):
         if not 0 <= _number(axis) < max(node.aval.ndim, *(aval.ndim for aval in operands)):
             raise TapeFileError(f"`{node.prim.name}` along an axis {axis} that is not there")
-    with contextlib.suppress(np.linalg.LinAlgError):                # zeros are singular
+    with warnings.catch_warnings(), contextlib.suppress(np.linalg.LinAlgError):         # zeros are singular
+        warnings.simplefilter("ignore")
         evaluate_node(node, [np.broadcast_to(np.zeros((), aval.dtype), aval.shape) for aval in operands])
 
 

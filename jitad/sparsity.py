@@ -102,7 +102,7 @@ def _output(bundle: list[Pattern | None] | Pattern | None, pick: Node) -> Patter
     """That of one output of a bundle; of a dense one, what all depend on."""
     if isinstance(bundle, Pattern):
         return bundle.moved(np.full(pick.aval.shape, bundle.rows.flat[0]))
-    return bundle and bundle[pick.params["index"]]
+    return None if bundle is None else bundle[pick.params["index"]]
 
 
 def _needed(nodes: Sequence[Node], wanted: Iterable[int], known: Mapping[int, Any]) -> list[int]:

@@ -84,9 +84,13 @@ def iterated(z, w, x):
     return total
 
 
-ELEMENTWISE = {name: lambda z, w, x, f=getattr(np, name): f(0.4 * z) for name in (
-    "exp exp2 expm1 log log2 log10 log1p sqrt square reciprocal sin cos tan sinh cosh tanh arcsin arccos arctan arcsinh "
-    "arccosh arctanh absolute sign negative positive conjugate").split()}
+def elementwise(name):
+    return lambda z, w, x: getattr(np, name)(0.4 * z)
+
+
+ELEMENTWISE = {name: elementwise(name) for name in (
+    "exp exp2 expm1 log log2 log10 log1p sqrt square reciprocal sin cos tan sinh cosh tanh arcsin arccos arctan "
+    "arcsinh arccosh arctanh absolute sign negative positive conjugate").split()}
 ARITHMETIC = {
     "z + w": lambda z, w, x: z + w, "z - w": lambda z, w, x: z - w, "z * w": lambda z, w, x: z * w,
     "z / w": lambda z, w, x: z / w, "z ** w": lambda z, w, x: z ** w, "z + x": lambda z, w, x: z + x,
@@ -97,7 +101,8 @@ ARITHMETIC = {
     "1j * x": lambda z, w, x: 1j * x, "x / 1j": lambda z, w, x: x / 2j, "constant": lambda z, w, x: x * (0.5 - 2j) + z,
     "array": lambda z, w, x: x * np.array([1j, 2.0, 3 - 1j]), "exp(1j x)": lambda z, w, x: np.exp(1j * 2.0 * x),
     "real": lambda z, w, x: np.exp(1j * x).real, "imag": lambda z, w, x: (z * w).imag,
-    "angle": lambda z, w, x: np.angle(z), "degrees": lambda z, w, x: np.angle(z, deg=True), "abs": lambda z, w, x: abs(z),
+    "angle": lambda z, w, x: np.angle(z), "degrees": lambda z, w, x: np.angle(z, deg=True),
+    "abs": lambda z, w, x: abs(z),
     "modulus": lambda z, w, x: np.abs(z) ** 2, "conj": lambda z, w, x: z.conj() * w, "unary": lambda z, w, x: -z + (+w),
     "astype": lambda z, w, x: x.astype(complex) * w, "float_power": lambda z, w, x: np.float_power(z, 2),
     "add.outer": lambda z, w, x: np.add.outer(z, x), "add.reduce": lambda z, w, x: np.add.reduce(z)}
@@ -110,10 +115,12 @@ STRUCTURE = {
     "T": lambda z, w, x: np.outer(z, x).T, "iterate": lambda z, w, x: [a * b for a, b in zip(z, w, strict=True)],
     "concatenate": lambda z, w, x: np.concatenate([z, x, [1j]]), "stack": lambda z, w, x: np.stack([x, z], axis=1),
     "where": lambda z, w, x: np.where(x > 0, z, 2j), "where real": lambda z, w, x: np.where(x > 0, z, x),
-    "take": lambda z, w, x: np.take(z, [0, 2]), "roll": lambda z, w, x: np.roll(z, 1), "diff": lambda z, w, x: np.diff(z),
+    "take": lambda z, w, x: np.take(z, [0, 2]), "roll": lambda z, w, x: np.roll(z, 1),
+    "diff": lambda z, w, x: np.diff(z),
     "tile": lambda z, w, x: np.tile(z, 2), "repeat": lambda z, w, x: np.repeat(z, 2),
     "broadcast": lambda z, w, x: np.broadcast_to(z, (2, 3)) * x, "trapezoid": lambda z, w, x: np.trapezoid(z, dx=0.5),
-    "pad": lambda z, w, x: np.pad(z, 1), "append": lambda z, w, x: np.append(z, x), "full": lambda z, w, x: np.full(2, z[0]),
+    "pad": lambda z, w, x: np.pad(z, 1), "append": lambda z, w, x: np.append(z, x),
+    "full": lambda z, w, x: np.full(2, z[0]),
     "select": lambda z, w, x: np.select([x > 0, x < -1], [z, w], 1j), "diag": lambda z, w, x: np.diag(z),
     "split": lambda z, w, x: np.array_split(z, 2), "real and imag": lambda z, w, x: np.real(z) * np.imag(w),
     "local array": local_array, "list": listed, "branch": branched, "loop": iterated,
@@ -131,9 +138,11 @@ def positive(z, w, x):
 
 PRODUCTS = {
     "z @ w": lambda z, w, x: z @ w, "x @ z": lambda z, w, x: x @ z, "dot": lambda z, w, x: np.dot(square(z, w, x), z),
-    "vdot": lambda z, w, x: np.vdot(z, w), "vdot real": lambda z, w, x: np.vdot(z, x), "inner": lambda z, w, x: np.inner(z, w),
-    "vecdot": lambda z, w, x: np.vecdot(z, w), "outer": lambda z, w, x: np.outer(z, x), "kron": lambda z, w, x: np.kron(z, w),
-    "matmul": lambda z, w, x: square(z, w, x) @ square(w, z, x), "einsum": lambda z, w, x: np.einsum("i,j,i->j", z, w, x),
+    "vdot": lambda z, w, x: np.vdot(z, w), "vdot real": lambda z, w, x: np.vdot(z, x),
+    "inner": lambda z, w, x: np.inner(z, w), "vecdot": lambda z, w, x: np.vecdot(z, w),
+    "outer": lambda z, w, x: np.outer(z, x), "kron": lambda z, w, x: np.kron(z, w),
+    "matmul": lambda z, w, x: square(z, w, x) @ square(w, z, x),
+    "einsum": lambda z, w, x: np.einsum("i,j,i->j", z, w, x),
     "einsum 3": lambda z, w, x: np.einsum("i,i,i->", z, w, z), "tensordot": lambda z, w, x: np.tensordot(z, w, 1),
     "cross": lambda z, w, x: np.cross(z, w), "convolve": lambda z, w, x: np.convolve(z, w),
     "correlate": lambda z, w, x: np.correlate(z, w, "full"), "trace": lambda z, w, x: np.trace(square(z, w, x)),
@@ -146,7 +155,8 @@ PRODUCTS = {
     "cholesky": lambda z, w, x: np.linalg.cholesky(positive(z, w, x)),
     "cholesky upper": lambda z, w, x: np.linalg.cholesky(positive(z, w, x), upper=True),
     "pinv": lambda z, w, x: np.linalg.pinv(square(z, w, x)[:, :2]), "norm": lambda z, w, x: np.linalg.norm(z),
-    "norm 1": lambda z, w, x: np.linalg.norm(square(z, w, x), 1), "norms": lambda z, w, x: np.linalg.norm(square(z, w, x), axis=0),
+    "norm 1": lambda z, w, x: np.linalg.norm(square(z, w, x), 1),
+    "norms": lambda z, w, x: np.linalg.norm(square(z, w, x), axis=0),
     "matrix_power": lambda z, w, x: np.linalg.matrix_power(square(z, w, x), 3),
     "matrix_power -1": lambda z, w, x: np.linalg.matrix_power(square(z, w, x), -1),
     "multi_dot": lambda z, w, x: np.linalg.multi_dot([z, square(z, w, x), x])}

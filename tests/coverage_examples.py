@@ -72,11 +72,14 @@ EXAMPLES: dict[str, dict[str, tuple[str, tuple[Any, ...]]]] = {
         ("polynomial", "poly"), ("chebyshev", "cheb"), ("legendre", "leg"), ("laguerre", "lag"), ("hermite", "herm"),
         ("hermite_e", "herme"))},
     "scipy.linalg": {
-        "cho_solve": (f"{S}cho_solve({S}cho_factor(x), x)", (m,)), "lu_solve": (f"{S}lu_solve({S}lu_factor(x), x)", (m,)),
+        "cho_solve": (f"{S}cho_solve({S}cho_factor(x), x)", (m,)),
+        "lu_solve": (f"{S}lu_solve({S}lu_factor(x), x)", (m,)),
         "solve_banded": (f"{S}solve_banded((1, 1), x, y)", (m, v[:3])),
         "solve_sylvester": (f"{S}solve_sylvester(x, x, x)", (m,)),
         "solveh_banded": (f"{S}solveh_banded(np.stack([0.1 * x[0], x[1] + 5.0]), y)", (m, v[:3]))},
     "scipy.special": {
+        "eval_hermite": ("scipy.special.eval_hermite(2, x)", (v,)),
+        "eval_hermitenorm": ("scipy.special.eval_hermitenorm(2, x)", (v,)),
         "comb": ("scipy.special.comb(x, 2.0)", (5.5,)), "multigammaln": ("scipy.special.multigammaln(x, 2)", (3.5,)),
         "polygamma": ("scipy.special.polygamma(1, x)", (v,)), "factorial": ("scipy.special.factorial(x)", (v,))},
     "scipy.integrate": {

@@ -21,8 +21,7 @@ vector = np.array([0.5, 1.5, 0.7, 2.5])
 matrix = np.array([[2.0, 0.5, 0.3], [0.5, 3.0, 0.2], [0.3, 0.2, 4.0]])
 number = 0.625
 PATTERNS = [(vector,), (matrix,), (number,), (vector, vector[::-1].copy()), (matrix, matrix @ matrix), (number, 1.25),
-            (matrix, vector[:3]), (vector, vector + 1, vector[::-1] + 2), (number, 0.25, 1.5), (vector,) * 4,
-            (number, 0.25, 1.5, 2.0)]
+            (matrix, vector[:3]), (vector, vector + 1, vector[::-1] + 2), (number, 0.25, 1.5)]
 SLOW = {"test", "show_config", "show_runtime", "info", "set_printoptions", "seterr", "seterrcall", "setbufsize"}
 
 

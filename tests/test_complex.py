@@ -11,7 +11,8 @@ import jitad
 from jitad import hvp, jit, jit_grad, jvp, vjp
 from jitad.errors import ArgumentTypeError, ConcretizationError, MutationError, OutputError, UnsupportedOperationError
 
-CASES = [pytest.param(case, id=f"{family}: {name}") for family, cases in FAMILIES.items() for name, case in cases.items()]
+CASES = [pytest.param(case, id=f"{family}: {name}") for family, cases in FAMILIES.items()
+         for name, case in cases.items()]
 z3 = np.array([1 + 2j, -0.5 + 1j, 0.3 - 0.7j])
 
 
@@ -41,17 +42,24 @@ def test_second_derivatives(name):
 
 EDGES = [-2.5, -1.0, -0.5, -0.0, 0.0, 0.3, 1.0, 2.0]
 GRID = np.array([complex(a, b) for a in EDGES for b in EDGES])
-UNARY = ("exp log log2 log10 log1p expm1 sqrt square reciprocal sign conjugate absolute sin cos tan sinh cosh tanh arcsin "
-         "arccos arctan arcsinh arccosh arctanh isnan isinf isfinite logical_not").split()
+UNARY = ("exp log log2 log10 log1p expm1 sqrt square reciprocal sign conjugate absolute sin cos tan sinh cosh tanh "
+         "arcsin arccos arctan arcsinh arccosh arctanh isnan isinf isfinite logical_not").split()
 BINARY = {
-    "*": lambda z, w, x: z * w, "/": lambda z, w, x: z / w, "**": lambda z, w, x: z ** w, "z x": lambda z, w, x: z * x,
-    "x z": lambda z, w, x: x * z, "z/x": lambda z, w, x: z / x, "x/z": lambda z, w, x: x / z, "-2z": lambda z, w, x: -2.0 * z,
-    "x-z": lambda z, w, x: x - z, "z+x": lambda z, w, x: z + x, "1/z": lambda z, w, x: 1 / z, "z**x": lambda z, w, x: z ** x,
+    "*": lambda z, w, x: z * w, "/": lambda z, w, x: z / w, "**": lambda z, w, x: z ** w,
+    "z x": lambda z, w, x: z * x, "x z": lambda z, w, x: x * z, "z/x": lambda z, w, x: z / x,
+    "x/z": lambda z, w, x: x / z, "-2z": lambda z, w, x: -2.0 * z, "x-z": lambda z, w, x: x - z,
+    "z+x": lambda z, w, x: z + x, "1/z": lambda z, w, x: 1 / z, "z**x": lambda z, w, x: z ** x,
     "sqrt(-2z)": lambda z, w, x: np.sqrt(-2.0 * z), "sqrt(z/x)": lambda z, w, x: np.sqrt(z / x),
     "sqrt(x(1+0j))": lambda z, w, x: np.sqrt(x * (1 + 0j)), "log(x+0j)": lambda z, w, x: np.log(x + 0j),
     "sqrt(x-0j)": lambda z, w, x: np.sqrt(x.astype(complex)), "angle": lambda z, w, x: np.angle(-z),
     "==": lambda z, w, x: z == w, "!=": lambda z, w, x: z != x, "and": lambda z, w, x: np.logical_and(z, x)}
-ALL = {**{n: (lambda z, w, x, f=getattr(np, n): f(z)) for n in UNARY}, **BINARY}
+
+
+def unary(name):
+    return lambda z, w, x: getattr(np, name)(z)
+
+
+ALL = {**{name: unary(name) for name in UNARY}, **BINARY}
 
 
 def edges():
@@ -91,6 +99,12 @@ def test_hand_picked_values():
     same(got, (cmath.exp(1j), -1 + 0j, 1j, 1j * np.pi, 5.0, 1j, -1 + 0j), 1e-15, 1e-16)
 
 
+def test_the_square_of_an_infinite_modulus_is_infinite():
+    z = np.array([complex(np.inf, np.nan), complex(np.nan, -np.inf), complex(np.nan, 1.0), 3 + 4j])
+    same(valued(lambda z: np.abs(z) ** 2, z), np.array([np.inf, np.inf, np.nan, 25.0]))
+    same(gradient(lambda z: np.sum(np.abs(z[3:]) ** 2), z)[3:], np.array([6 + 8j]))
+
+
 def test_no_overflow_in_between():
     x = np.array([1e300, -1e-300, 3e200])
     def f(x):
@@ -122,7 +136,7 @@ def test_it_is_what_it_stands_for():
         assert type(z) is np.ndarray and type(z[0]) is np.complex128
         assert np.iscomplexobj(z) and not np.isrealobj(z) and not np.iscomplexobj(z.real) and np.ndim(z) == 1
         assert z.shape == (3,) and z.ndim == 1 and z.size == 3 and len(z) == 3 and z.itemsize == 16 and z.nbytes == 48
-        assert np.isscalar(z[0]) and np.result_type(z, np.float32) == complex and np.zeros_like(z).dtype == complex
+        assert np.isscalar(z[0]) and np.result_type(z, np.float32) is np.dtype(complex)
         return np.iscomplex(z), np.isreal(z), np.isclose(z, 1j), np.allclose(z, z), np.any(z), np.array_equal(z, z)
     x = np.array([0.0, 1.0, 2.0])
     same(valued(f, x), f(x))
@@ -202,8 +216,8 @@ def test_captured_arrays_are_seen_as_they_are_now():
 
 def test_results():
     def f(z):
-        return {"array": z * 2, "number": z[0], "single": z[0].astype(np.complex64), "constant": 1j, "made": np.ones(2, complex),
-                "real": z.real, "zero": np.array(z[0])}
+        return {"array": z * 2, "number": z[0], "single": z[0].astype(np.complex64), "constant": 1j,
+                "made": np.ones(2, complex), "like": np.zeros_like(z), "real": z.real, "zero": np.array(z[0])}
     got = jit(f)(z3)
     for name, value in f(z3).items():
         same(got[name], value)
@@ -240,7 +254,8 @@ def test_inside_loops_and_batches():
 
 
 def test_the_generated_source_runs_as_python():
-    compiled = jit_grad(lambda x: np.sum(np.abs(np.fft.fft(x)) ** 2) + np.exp(1j * x).real.sum()).compile(np.arange(5.0))
+    f = jit_grad(lambda x: np.sum(np.abs(np.fft.fft(x)) ** 2) + np.exp(1j * x).real.sum())
+    compiled = f.compile(np.arange(5.0))
     x = np.linspace(0.0, 1.0, 5)
     same(compiled.step(x), 10 * x - np.sin(x), 1e-12, 1e-12)
     same(compiled(x), 10 * x - np.sin(x), 1e-12, 1e-12)
@@ -249,18 +264,26 @@ def test_the_generated_source_runs_as_python():
 # --- what is refused ---------------------------------------------------------------------------------------------
 
 REFUSED = [
-    (lambda z: np.sort(z).real, "numpy.sort of complex values"), (lambda z: z.max().real, "numpy.max of complex values"),
-    (lambda z: z < 1, "numpy.less of complex values"), (lambda z: np.maximum(z, 0), "numpy.maximum of complex values"),
+    (lambda z: np.sort(z).real, "numpy.sort of complex values"),
+    (lambda z: z.max().real, "numpy.max of complex values"), (lambda z: z < 1, "numpy.less of complex values"),
+    (lambda z: np.maximum(z, 0), "numpy.maximum of complex values"),
     (lambda z: z.view(float), r"\.view\(\) of a complex array"), (lambda z: str(z), "text of a complex value"),
-    (lambda z: f"{z[0]}", "text of a complex value"), (lambda z: np.linalg.eigvals(np.diag(z)), "eigvals of complex values"),
+    (lambda z: f"{z[0]}", "text of a complex value"),
+    (lambda z: np.linalg.eigvals(np.diag(z)), "eigvals of complex values"),
     (lambda z: np.linalg.norm(np.diag(z), 2), "norm of complex values with this order"),
     (lambda z: np.linalg.det(np.diag(np.concatenate([z, z]))), "det of complex matrices larger than 3"),
     (lambda z: np.linalg.slogdet(np.diag(np.concatenate([z, z])))[0] * 2, "sign of the determinant"),
     (lambda z: np.linalg.pinv(np.diag(z), rcond=1e-3), "pinv of a complex matrix with options"),
-    (lambda z: np.prod(z, initial=2.0), "numpy.prod of complex values"), (lambda z: z * np.clongdouble(1j), "complex256"),
-    (lambda z: np.var(z, mean=0.0), "numpy.var of complex values"), (lambda z: np.sum(z, out=np.zeros((), complex)), "out="),
+    (lambda z: np.average(z.real, weights=z), "numpy.average with complex weights"),
+    (lambda z: np.sum(z.real, initial=z[0]), "numpy.sum with complex initial"),
+    (lambda z: np.tensordot(z.real, z.real, z), "a complex value in this argument"),
+    (lambda z: np.prod(z, initial=2.0), "numpy.prod of complex values"),
+    (lambda z: z * np.clongdouble(1j), "an operand of dtype complex"),
+    (lambda z: np.var(z, mean=0.0), "numpy.var of complex values"),
+    (lambda z: np.sum(z, out=np.zeros((), complex)), "out="),
     (lambda z: np.dot(a=z, b=z), "numpy.dot of complex values called by keyword"),
-    (lambda z: np.einsum(z, [0], z, [0]), "einsum of complex values with lists"), (lambda z: np.exp(z, where=np.array([True, False, True])), "where="),
+    (lambda z: np.einsum(z, [0], z, [0]), "einsum of complex values with lists"),
+    (lambda z: np.exp(z, where=np.array([True, False, True])), "where="),
     (lambda z: np.array_equal(z, z, equal_nan=True), "array_equal of complex values with equal_nan"),
     (lambda z: np.full_like(np.ones(3), z), "complex fill value"), (lambda z: z.astype("G"), "dtype"),
     (lambda z: jitad.fori_loop(0, 2, lambda i, c: c * 2, z), "complex"),
@@ -274,7 +297,8 @@ def test_refused(function, words):
 
 
 @pytest.mark.parametrize(("function", "error", "words"), [
-    (lambda z: float(z[0]), ConcretizationError, r"float\(\)"), (lambda z: complex(z[0], 1.0), ConcretizationError, "1j"),
+    (lambda z: float(z[0]), ConcretizationError, r"float\(\)"),
+    (lambda z: complex(z[0], 1.0), ConcretizationError, "1j"),
     (lambda z: int(z[0]), TypeError, "int"), (lambda z: np.arange(3)[z[0]], (TypeError, IndexError), "ind"),
     (lambda z: round(z[0]), TypeError, "__round__"), (lambda z: z.__setitem__(0, 1), MutationError, "written"),
     (lambda z: np.zeros(3).__iadd__(z), TypeError, "Cannot cast"), (lambda z: bool(z), ValueError, "ambiguous"),
@@ -294,10 +318,26 @@ def test_derivatives_of_complex_results_are_refused():
             transform(lambda z: np.sum(np.abs(z) ** 2))(z3)
     with pytest.raises(OutputError, match="inside a recorded function"):
         valued(lambda x: jvp(lambda y: y * 1j, (x,), (x,))[1], np.ones(2))
-    with pytest.raises(ArgumentTypeError, match="batch.*is complex"):
+    with pytest.raises(ArgumentTypeError, match=r"batch.*is complex"):
         jitad.batch(lambda z: np.abs(z).sum())(np.outer(z3, z3))
     with pytest.raises(OutputError, match="a batch cannot return"):
         jitad.batch(lambda x: x * 1j)(np.ones((2, 2)))
+
+
+def test_files_and_models_are_refused(tmp_path):
+    for compiled in (jit_grad(lambda z: np.abs(z).sum()).compile(z3), jit(lambda x: x * 1j).compile(np.ones(2))):
+        with pytest.raises(jitad.TapeFileError, match="complex arguments or results"):
+            compiled.save(tmp_path / "tape")
+        with pytest.raises(UnsupportedOperationError, match="complex arguments or results"):
+            compiled.to_onnx(tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+def test_non_finite_numbers_are_found():
+    f = jit_grad(lambda z: np.sum(np.log(np.abs(z))))
+    with pytest.raises(jitad.NonFiniteError, match="log"):
+        f.check_finite(np.array([0.0, 1j]))
+    f.check_finite(z3)
 
 
 def test_a_real_cast_warns_as_numpy_does():

@@ -124,7 +124,7 @@ def test_without_rules_it_is_data():
 
 def test_an_opaque_rule_has_no_second_derivative():
     np.testing.assert_allclose(jit_grad(lambda x: np.sum(square(x) * x))(x3), 3 * x3**2)
-    with pytest.raises(UnsupportedOperationError, match="is opaque Python, which has no derivative of its own"):
+    with pytest.raises(UnsupportedOperationError, match=r"is opaque Python, which has no derivative of its own"):
         grad(grad(square))(1.0)
 
 
@@ -167,7 +167,7 @@ def test_a_loop_shows_what_it_returns_by_ones():
         if x == 1.0:
             raise ValueError("not one")
         return x
-    with pytest.raises(ConcretizationError, match="`picky` at .* called with ones.*raised ValueError: not one"):
+    with pytest.raises(ConcretizationError, match=r"`picky` at .* called with ones.*raised ValueError: not one"):
         jit(lambda x: scan(lambda c, t: (c + picky(t), None), 0.0, x)[0])(2 * x3)
 
 
@@ -189,8 +189,9 @@ def test_generated_source_runs_as_plain_python():
 
 # --- exceptions ----------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("error", [KeyError("k"), TypeError("t"), OverflowError("o"), KeyboardInterrupt(), SystemExit(3),
-                                   np.linalg.LinAlgError("l")], ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize("error", [
+    KeyError("k"), TypeError("t"), OverflowError("o"), KeyboardInterrupt(), SystemExit(3), np.linalg.LinAlgError("l")],
+    ids=lambda e: type(e).__name__)
 def test_exceptions_come_through_once(error):
     told, f = raising()
     g = jit_grad(lambda x: np.sum(f(x) * x))
@@ -199,7 +200,7 @@ def test_exceptions_come_through_once(error):
     with pytest.raises(type(error)) as caught:
         g(x3)
     assert caught.value is error and told.calls == 1
-    assert any("__call__" == entry.name for entry in caught.traceback)
+    assert any(entry.name == "__call__" for entry in caught.traceback)
     np.testing.assert_allclose(g(x3), 2 * x3 + 1)
     assert taken() is None
 
@@ -208,7 +209,7 @@ def test_an_exception_at_the_first_call_leaves_nothing():
     told, f = raising()
     told.next = ValueError("first")
     g = jit_grad(lambda x: f(x) * x)
-    with pytest.raises(ValueError, match="first"):
+    with pytest.raises(ValueError, match=r"first"):
         g(1.0)
     assert cache.info().currsize == 0
     assert g(1.0) == 3.0
@@ -222,21 +223,21 @@ def test_another_shape_or_dtype_is_an_error():
     given[0] = 3                                             # an integer that a float holds
     assert g(1.0) == 4.0
     given[0] = np.ones(3)
-    with pytest.raises(OutputError, match=r"`<lambda>`, called at .*test_opaque.py:\d+, returned float64 of shape \(3,\);"
-                                          r" when it was recorded it returned float64 of shape \(\)"):
+    with pytest.raises(OutputError, match=r"`<lambda>`, called at .*test_opaque.py:\d+, returned float64 of shape "
+                                          r"\(3,\); when it was recorded it returned float64 of shape \(\)"):
         g(1.0)
     given[0] = 1 + 2j
-    with pytest.raises(OutputError, match="returned complex128"):
+    with pytest.raises(OutputError, match=r"returned complex128"):
         g(1.0)
     given[0] = (1.0, 2.0)
-    with pytest.raises(OutputError, match="another structure than when it was recorded: 2 values for 1"):
+    with pytest.raises(OutputError, match=r"another structure than when it was recorded: 2 values for 1"):
         g(1.0)
 
 
 def test_results_that_cannot_be():
     for wrong in ("text", None, 1j, np.array(["a"])):
         f = primitive(lambda x, _, wrong=wrong: wrong, opaque=True)
-        with pytest.raises(OutputError, match="is opaque Python and returned a"):
+        with pytest.raises(OutputError, match=r"is opaque Python and returned a"):
             jit(lambda x: f(x, 0))(1.0)                                                  # noqa: B023
     f = primitive(lambda x: (x, 2**60), opaque=True)
     with pytest.raises(OutputError, match=r"integer beyond 2\*\*53"):
@@ -247,7 +248,7 @@ def test_made_in_the_recorded_function_it_is_refused():
     def f(x):
         inner = primitive(lambda t: t, opaque=True)
         return inner(x)
-    with pytest.raises(CaptureError, match="was made in the function that is recorded.*make it outside"):
+    with pytest.raises(CaptureError, match=r"was made in the function that is recorded.*make it outside"):
         jit(f)(1.0)
 
 

@@ -26,6 +26,7 @@ class Point:
     scale: float
 
 
+@pytest.mark.filterwarnings("error")
 def test_every_row_goes_through_a_file():
     rng = np.random.default_rng(0)
     seen = 0

@@ -257,7 +257,7 @@ def test_another_process_finds_it_on_the_disk(tmp_path):
 def test_numbers_that_are_not_finite_are_found():
     g = jacobian(lambda x: np.sqrt(x[1:]), sparse=True)
     g.check_finite(x3)
-    with pytest.raises(jitad.NonFiniteError, match=r"the jacobian of .* is inf at \[0\].*its derivative there"):
+    with pytest.raises(jitad.NonFiniteError, match=r"the Jacobian of .* is inf at \[0\].*its derivative there"):
         g.check_finite(np.zeros(3))
     with pytest.raises(jitad.NonFiniteError), jitad.debug_nonfinite():
         g(np.zeros(3))

@@ -42,6 +42,7 @@ from jitad.compile.scalar_llvm import BOOL, FREE_ORDER, INT64, TYPES, build, con
 
 MEMORY: dict[str, ir.Type] = {**TYPES, "b1": ir.IntType(8)}
 STACK_BYTES = 32768           # work arrays up to this size in all live on the stack
+READABLE = 64                 # constants of more elements are written as bytes
 # Enough for sums in vector lanes. With "nsz" LLVM also takes x - x and 0 * x within a sum for 0, of infinite x too.
 NUMPY_SIZE = {"f8": 8, "f4": 4, "i8": 8, "i4": 4, "u4": 4, "i2": 2, "u2": 2, "i1": 1, "u1": 1, "b1": 1}
 
@@ -143,12 +144,16 @@ class _Emitter:
     def _constant(self, b: Buffer) -> Any:
         assert b.value is not None
         kind = MEMORY[b.dtype]
-        flat = b.value.ravel().astype(np.uint8 if b.dtype == "b1" else b.value.dtype).tolist()
-        values = [ir.Constant(kind, v) for v in flat] or [ir.Constant(kind, 0)]
-        array = ir.ArrayType(kind, len(values))
+        flat = b.value.ravel().astype(np.uint8 if b.dtype == "b1" else b.value.dtype)
+        if flat.size <= READABLE:
+            array = ir.ArrayType(kind, max(flat.size, 1))
+            content = ir.Constant(array, [ir.Constant(kind, v) for v in flat.tolist() or [0]])
+        else:                                           # as bytes: a constant for each element takes long to write
+            array = ir.ArrayType(ir.IntType(8), flat.nbytes)
+            content = ir.Constant(array, bytearray(flat.tobytes()))
         variable = ir.GlobalVariable(self.function.module, array, self.function.module.get_unique_name(b.name))
-        variable.linkage, variable.global_constant = "internal", True
-        variable.initializer = ir.Constant(array, values)
+        variable.linkage, variable.global_constant, variable.align = "internal", True, 64
+        variable.initializer = content
         return self.builder.bitcast(variable, kind.as_pointer())
 
     # --- scalars -----------------------------------------------------------------------------

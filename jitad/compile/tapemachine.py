@@ -16,7 +16,7 @@ import numpy as np
 
 from jitad.compile.arguments import ArgumentType, argument_type
 from jitad.compile.kernel_errors import SignatureMiss, StatusMiss
-from jitad.compile.tapemachine_flatten import Flat, Unfit
+from jitad.compile.tapemachine_flatten import LIMIT, Flat, Unfit
 from jitad.compile.tapemachine_llvm import LANES, Interpreter, interpreter
 from jitad.compile.tapemachine_schedule import Program, operations, scheduled
 from jitad.tape import Aval, Builder, Guard, Value
@@ -175,7 +175,7 @@ class MachineKernel:
 
 
 def machine_of(builder: Builder, outputs: Sequence[Value], scalar: Value | None = None,
-               wrt: Sequence[Value] = (), most: int = 1 << 30) -> TapeMachine:
+               wrt: Sequence[Value] = (), most: int = LIMIT) -> TapeMachine:
     """The machine for `outputs` and, after them, the gradient of `scalar` with respect to `wrt`.
 
     Raises `Unfit` for what has no op-codes, or more than `most` operations.

@@ -20,6 +20,7 @@ MIXED = 6                     # op-codes of which all are computed for one
 LINKS = 8                     # operations of a sum from which it is a chain
 STEPS = 32                    # bits of the number of a step within a turn
 GIVEN, INSIDE = -1, -2        # in place of an op-code: an input or constant; a link of a chain
+NONE = -3                     # in place of that of chains, where there are none
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +112,7 @@ def _turns(classes: Sequence[int], columns: Sequence[np.ndarray], chains: Sequen
     """When each operation runs: the classes take turns, and in its turn a class does all that is ready, then what has
     become ready by that, and so on. Equal numbers (of one class) run together."""
     when: list[int] = []
-    count, chain = len(codes), len(codes) - 1 if chains else -3
+    count, chain = len(codes), len(codes) - 1 if chains else NONE
     for k, a, b, c in zip(classes, *(column.tolist() for column in columns), strict=True):
         if k < 0:
             when.append(0)
@@ -137,7 +138,7 @@ def _encoded(codes: Sequence[Code], op: np.ndarray, when: np.ndarray, operands: 
     """Runs, and their words: operand by operand, with what is meant of a mixture behind."""
     if not len(op):
         return np.zeros(0, np.int32), np.zeros(LANES, np.int32)
-    chained = op == (len(codes) - 1 if chains else -3)
+    chained = op == (len(codes) - 1 if chains else NONE)
     begins = np.flatnonzero(np.r_[True, (when[1:] != when[:-1]) | chained[1:]])
     counts, kinds = np.diff(np.r_[begins, len(op)]), op[begins]
     columns = np.array([c.columns for c in codes])[kinds]

@@ -60,18 +60,20 @@ def _lines(x: Aval, dimensions: int) -> int:
 
 _PACKED = _samples((2, 6, 2), (5, 2), (1, 2), (3, 1, 7, 2), (34, 2), (16, 2))
 
-dft = _row("dft", lambda x: _packed(np.fft.fft(_as_complex(x)), x.dtype), lambda x: Aval(x.shape, x.dtype),
-           lambda ct, x: idft(ct), lambda x, out: (_lines(x, 2), x.shape[-2]), _PACKED)
-idft = _row("idft", lambda x: _packed(np.fft.ifft(_as_complex(x)) * x.shape[-2], x.dtype),
-            lambda x: Aval(x.shape, x.dtype), lambda ct, x: dft(ct), lambda x, out: (_lines(x, 2), x.shape[-2]),
-            _PACKED)
-rdft = _row("rdft", lambda x: _packed(np.fft.rfft(x), x.dtype),
-            lambda x: Aval((*x.shape[:-1], x.shape[-1] // 2 + 1, 2), x.dtype),
-            lambda ct, x: irdft(ct, n=x.shape[-1]), lambda x, out: (_lines(x, 1), x.shape[-1]),
-            _samples((2, 6), (5,), (1,), (2,), (3, 1, 8), (34,), (17,)))
-irdft = _row("irdft", _irdft, lambda x, n: Aval((*x.shape[:-2], n), x.dtype), lambda ct, x: rdft(ct),
-             lambda x, out: (_lines(x, 2), out.shape[-1]), lambda rng: [
-                 ((rng.normal(size=(*lead, n // 2 + 1, 2)),), {"n": n})
-                 for lead, n in (((2,), 6), ((), 5), ((), 1), ((), 2), ((3, 1), 8), ((), 34), ((), 17))])
+dft: Primitive = _row(
+    "dft", lambda x: _packed(np.fft.fft(_as_complex(x)), x.dtype), lambda x: Aval(x.shape, x.dtype),
+    lambda ct, x: idft(ct), lambda x, out: (_lines(x, 2), x.shape[-2]), _PACKED)
+idft: Primitive = _row(
+    "idft", lambda x: _packed(np.fft.ifft(_as_complex(x)) * x.shape[-2], x.dtype), lambda x: Aval(x.shape, x.dtype),
+    lambda ct, x: dft(ct), lambda x, out: (_lines(x, 2), x.shape[-2]), _PACKED)
+rdft: Primitive = _row(
+    "rdft", lambda x: _packed(np.fft.rfft(x), x.dtype),
+    lambda x: Aval((*x.shape[:-1], x.shape[-1] // 2 + 1, 2), x.dtype), lambda ct, x: irdft(ct, n=x.shape[-1]),
+    lambda x, out: (_lines(x, 1), x.shape[-1]), _samples((2, 6), (5,), (1,), (2,), (3, 1, 8), (34,), (17,)))
+irdft: Primitive = _row(
+    "irdft", _irdft, lambda x, n: Aval((*x.shape[:-2], n), x.dtype), lambda ct, x: rdft(ct),
+    lambda x, out: (_lines(x, 2), out.shape[-1]), lambda rng: [
+        ((rng.normal(size=(*lead, n // 2 + 1, 2)),), {"n": n})
+        for lead, n in (((2,), 6), ((), 5), ((), 1), ((), 2), ((3, 1), 8), ((), 34), ((), 17))])
 
 __all__ = ["dft", "idft", "irdft", "rdft"]

@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from jitad.compile.scalar import Expr, call, cast, const
-from jitad.compile.scalar import select as pick
+from jitad.compile.scalar import Expr, call, cast, const, select
 
 LOWEST = -2**63
 LOG2_E = 1.4426950408889634
@@ -40,15 +39,15 @@ def absolute(x: Expr) -> Expr:
 
 
 def sign(x: Expr) -> Expr:
-    one = pick(x > 0, const(1, x.dtype), pick(x < 0, const(-1, x.dtype), const(0, x.dtype)))
-    return pick(x.ne(x), x, one) if is_float(x) else one
+    one = select(x > 0, const(1, x.dtype), select(x < 0, const(-1, x.dtype), const(0, x.dtype)))
+    return select(x.ne(x), x, one) if is_float(x) else one
 
 
 def reciprocal(x: Expr) -> Expr:
     """1 / x; for integers truncated, and for 0 what the conversion of infinity gives on x86."""
     if is_float(x):
         return const(1, x.dtype) / x
-    return pick(x.eq(1) | x.eq(-1), x, pick(x.eq(0), const(LOWEST, "i8"), const(0, "i8")))
+    return select(x.eq(1) | x.eq(-1), x, select(x.eq(0), const(LOWEST, "i8"), const(0, "i8")))
 
 
 def power(a: Expr, b: Expr) -> Expr:
@@ -59,7 +58,7 @@ def power(a: Expr, b: Expr) -> Expr:
     result, exponent = const(1, a.dtype), b
     for bit in range(63 if fixed is None else max(int(fixed), 0).bit_length()):
         if fixed is None:
-            result = pick((exponent & 1).ne(0) & (b > 0), result * a, result)
+            result = select((exponent & 1).ne(0) & (b > 0), result * a, result)
             exponent = exponent >> 1
         elif int(fixed) >> bit & 1:
             result = a if result.op == "const" else result * a
@@ -71,9 +70,9 @@ def power(a: Expr, b: Expr) -> Expr:
 
 def _quotient(a: Expr, b: Expr) -> tuple[Expr, Expr]:
     """Truncated quotient and remainder of integers; of a zero divisor 0 and 0."""
-    tame = pick(b.eq(0) | b.eq(-1), const(1, b.dtype), b)
-    quotient = pick(b.eq(-1), -a, pick(b.eq(0), const(0, a.dtype), a / tame))
-    return quotient, pick(b.eq(0), const(0, a.dtype), a - quotient * b)
+    tame = select(b.eq(0) | b.eq(-1), const(1, b.dtype), b)
+    quotient = select(b.eq(-1), -a, select(b.eq(0), const(0, a.dtype), a / tame))
+    return quotient, select(b.eq(0), const(0, a.dtype), a - quotient * b)
 
 
 def _divmod(a: Expr, b: Expr) -> tuple[Expr, Expr, Expr]:
@@ -81,28 +80,28 @@ def _divmod(a: Expr, b: Expr) -> tuple[Expr, Expr, Expr]:
     mod = call("fmod", a, b)
     other = call("xor", b < 0, mod < 0) & mod.ne(0)
     quotient = (a - mod) / b
-    quotient = pick(other, quotient - 1, quotient)
-    signed = pick(mod.eq(0), call("copysign", const(0, a.dtype), b), pick(other, mod + b, mod))
+    quotient = select(other, quotient - 1, quotient)
+    signed = select(mod.eq(0), call("copysign", const(0, a.dtype), b), select(other, mod + b, mod))
     return quotient, mod, signed
 
 
 def floor_divide(a: Expr, b: Expr) -> Expr:
     if not is_float(a):
         quotient, rest = _quotient(a, b)
-        return pick(rest.ne(0) & call("xor", rest < 0, b < 0), quotient - 1, quotient)
+        return select(rest.ne(0) & call("xor", rest < 0, b < 0), quotient - 1, quotient)
     quotient = _divmod(a, b)[0]
     down = call("floor", quotient)
-    down = pick(quotient - down > 0.5, down + 1, down)
-    down = pick(quotient.eq(0), call("copysign", const(0, a.dtype), a / b), down)
-    return pick(b.eq(0), a / b, down)
+    down = select(quotient - down > 0.5, down + 1, down)
+    down = select(quotient.eq(0), call("copysign", const(0, a.dtype), a / b), down)
+    return select(b.eq(0), a / b, down)
 
 
 def remainder(a: Expr, b: Expr) -> Expr:
     if not is_float(a):
         rest = _quotient(a, b)[1]
-        return pick(rest.ne(0) & call("xor", rest < 0, b < 0), rest + b, rest)
+        return select(rest.ne(0) & call("xor", rest < 0, b < 0), rest + b, rest)
     _, mod, signed = _divmod(a, b)
-    return pick(b.eq(0), mod, signed)
+    return select(b.eq(0), mod, signed)
 
 
 def fmod(a: Expr, b: Expr) -> Expr:
@@ -112,19 +111,19 @@ def fmod(a: Expr, b: Expr) -> Expr:
 # --- extrema: NaN wins in maximum and minimum, loses in fmax and fmin ------------------------------
 
 def maximum(a: Expr, b: Expr) -> Expr:
-    return pick((a >= b) | nan_of(a), a, b)
+    return select((a >= b) | nan_of(a), a, b)
 
 
 def minimum(a: Expr, b: Expr) -> Expr:
-    return pick((a <= b) | nan_of(a), a, b)
+    return select((a <= b) | nan_of(a), a, b)
 
 
 def fmax(a: Expr, b: Expr) -> Expr:
-    return pick((a >= b) | nan_of(b), a, b)
+    return select((a >= b) | nan_of(b), a, b)
 
 
 def fmin(a: Expr, b: Expr) -> Expr:
-    return pick((a <= b) | nan_of(b), a, b)
+    return select((a <= b) | nan_of(b), a, b)
 
 
 # --- logic, classes, rounding --------------------------------------------------------------------
@@ -159,31 +158,31 @@ def rounding(op: str) -> Callable[[Expr], Expr]:
 
 
 def heaviside(x: Expr, at_zero: Expr) -> Expr:
-    step = pick(x < 0, const(0, x.dtype), pick(x > 0, const(1, x.dtype), at_zero))
-    return pick(x.ne(x), x, step)
+    step = select(x < 0, const(0, x.dtype), select(x > 0, const(1, x.dtype), at_zero))
+    return select(x.ne(x), x, step)
 
 
 # --- functions -------------------------------------------------------------------------------------
 
 def logaddexp2(a: Expr, b: Expr) -> Expr:
     distance = abs(a - b)
-    larger = pick(a > b, a, b)
+    larger = select(a > b, a, b)
     total = larger + LOG2_E * call("log1p", call("exp2", -distance))
-    return pick(a.eq(b), a + 1, pick(distance.ne(distance), distance, total))
+    return select(a.eq(b), a + 1, select(distance.ne(distance), distance, total))
 
 
 def xlogy(a: Expr, b: Expr) -> Expr:
-    return pick(a.eq(0) & b.eq(b), const(0, a.dtype), a * call("log", b))
+    return select(a.eq(0) & b.eq(b), const(0, a.dtype), a * call("log", b))
 
 
 def xlog1py(a: Expr, b: Expr) -> Expr:
-    return pick(a.eq(0) & b.eq(b), const(0, a.dtype), a * call("log1p", b))
+    return select(a.eq(0) & b.eq(b), const(0, a.dtype), a * call("log1p", b))
 
 
 def logit(x: Expr) -> Expr:
     """Near 1/2, where ``x / (1 - x)`` is near 1, by log1p of ``(2 x - 1) / (1 - x)`` (Sterbenz: exact numerator)."""
     far = (x < 0.3) | (x > 0.65)
-    return pick(far, call("log", x / (1 - x)), call("log1p", (2 * x - 1) / (1 - x)))
+    return select(far, call("log", x / (1 - x)), call("log1p", (2 * x - 1) / (1 - x)))
 
 
 def cot_derivative(n: int) -> list[float]:
@@ -201,7 +200,7 @@ def polygamma(x: Expr, n: int) -> Expr:
     if x.dtype == "f4":
         return cast(polygamma(cast(x, "f8"), n), "f4")
     negative = x < 0
-    z = pick(negative, 1 - x, x)
+    z = select(negative, 1 - x, x)
     shift = 12 + n
     steps = _power(1 / z, n + 1)
     for k in range(1, shift):
@@ -218,7 +217,7 @@ def polygamma(x: Expr, n: int) -> Expr:
     slope = const(coefficients[-1], x.dtype)
     for c in reversed(coefficients[:-1]):
         slope = slope * cot + c
-    return pick(negative, (-1.0) ** n * value - math.pi * slope, value)
+    return select(negative, (-1.0) ** n * value - math.pi * slope, value)
 
 
 BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)

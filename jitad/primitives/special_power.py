@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from jitad.compile import scalar
 from jitad.compile.scalar import Expr, call, cast, const
-from jitad.compile.scalar import select as pick
 from jitad.primitives.core import elementwise, select
 from jitad.primitives.elementwise import (
     absolute,
@@ -48,9 +48,9 @@ def log1p_ratio_slope(x: Value) -> Value:
 
 
 def _exprel(x: Expr) -> Expr:
-    inner = pick(abs(x) < 1e-16, const(1.0, x.dtype), x)
+    inner = scalar.select(abs(x) < 1e-16, const(1.0, x.dtype), x)
     value = call("expm1", inner) / inner
-    return pick(abs(x) < 1e-16, const(1.0, x.dtype), pick(x > 717.0, const(math.inf, x.dtype), value))
+    return scalar.select(abs(x) < 1e-16, const(1.0, x.dtype), scalar.select(x > 717.0, const(math.inf, x.dtype), value))
 
 
 exprel = elementwise("exprel", ufuncs.exprel, lambda y, x: exprel_slope(x), scalar=_exprel, cost=20)
@@ -79,7 +79,7 @@ def _boxcox(logarithm: str, x: Expr, power: Expr) -> Expr:
     value = call(logarithm, x)
     z = power * value
     tiny = (abs(power) < 1e-19) | (abs(z) < 1e-19)
-    return pick(tiny, value, call("expm1", z) / pick(tiny, const(1.0, x.dtype), power))
+    return scalar.select(tiny, value, call("expm1", z) / scalar.select(tiny, const(1.0, x.dtype), power))
 
 
 def _boxcox_slopes(y: Value, logarithm: Value, base: Value, power: Value) -> Any:
@@ -112,7 +112,8 @@ inv_boxcox1p = pointer("inv_boxcox1p", lambda v, y, p: _inverse_slopes(v + 1.0, 
 
 def _entr(x: Expr) -> Expr:
     value = -(x * call("log", x))
-    return pick(x > 0, value, pick(x.eq(0), const(0.0, x.dtype), pick(x < 0, const(-math.inf, x.dtype), x)))
+    outside = scalar.select(x < 0, const(-math.inf, x.dtype), x)
+    return scalar.select(x > 0, value, scalar.select(x.eq(0), const(0.0, x.dtype), outside))
 
 
 def _ratio_parts(x: Expr, y: Expr) -> tuple[Expr, Expr]:
@@ -120,13 +121,13 @@ def _ratio_parts(x: Expr, y: Expr) -> tuple[Expr, Expr]:
     ratio = x / y
     fine = (ratio > 1e-300) & (ratio < math.inf) if x.dtype == "f8" else (ratio > 1e-37) & (ratio < math.inf)
     near = (ratio > 0.5) & (ratio < 2.0)
-    logarithm = pick(near, call("log1p", (x - y) / y), call("log", ratio))
-    return pick(fine, logarithm, call("log", x) - call("log", y)), (x > 0) & (y > 0)
+    logarithm = scalar.select(near, call("log1p", (x - y) / y), call("log", ratio))
+    return scalar.select(fine, logarithm, call("log", x) - call("log", y)), (x > 0) & (y > 0)
 
 
 def _outside(x: Expr, y: Expr, inside: Expr, value: Expr, at_zero: Expr) -> Expr:
-    other = pick(x.eq(0) & (y >= 0), at_zero, const(math.inf, x.dtype))
-    return pick(inside, value, pick(x.ne(x) | y.ne(y), const(math.nan, x.dtype), other))
+    other = scalar.select(x.eq(0) & (y >= 0), at_zero, const(math.inf, x.dtype))
+    return scalar.select(inside, value, scalar.select(x.ne(x) | y.ne(y), const(math.nan, x.dtype), other))
 
 
 def _rel_entr(x: Expr, y: Expr) -> Expr:

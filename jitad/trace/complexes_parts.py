@@ -9,8 +9,8 @@ import numpy as np
 from jitad.primitives.core import full
 from jitad.tape import Value
 from jitad.trace import numpy_functions  # noqa: F401  (fills the table)
-from jitad.trace.complexes import Complex, pair
-from jitad.trace.dispatch import FUNCTIONS, builder_in, call
+from jitad.trace.complexes import ADVICE, Complex, pair
+from jitad.trace.dispatch import FUNCTIONS, builder_in, call, complex_in, name_of, refused
 from jitad.trace.leaves import is_complex
 
 PARTWISE: dict[Any, tuple[str, ...]] = {}
@@ -26,6 +26,9 @@ def partwise(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
         signature = _SIGNATURES[function] = inspect.signature(FUNCTIONS[function])
     bound = signature.bind(*args, **kwargs)
     names = PARTWISE[function] or (next(iter(signature.parameters)),)
+    other = [n for n, v in bound.arguments.items() if n not in names and complex_in(v)]
+    if other:
+        raise refused(builder_in(args, kwargs), f"{name_of(function)} with complex {', '.join(other)}", ADVICE)
     found = []
     for part in (0, 1):
         arguments = {n: part_of(v, part) if n in names else v for n, v in bound.arguments.items()}

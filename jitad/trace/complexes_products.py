@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from jitad.tape import Value
-from jitad.trace.complexes import Complex, parts_of
+from jitad.trace.complexes import ADVICE, Complex, parts_of
 from jitad.trace.complexes_parts import function_named, joined
 from jitad.trace.dispatch import as_value, builder_in, call, name_of, plain, refused
 from jitad.trace.leaves import is_complex
@@ -21,6 +21,8 @@ def expanded(operands: list[Any], function: Callable[..., Any]) -> Any:
     """``function(*operands)``, linear in each: the sum over real and imaginary parts of the complex ones."""
     builder = builder_in(operands)
     total: list[Any] = [None, None]
+    if not any(isinstance(o, Complex) or is_complex(o) for o in operands):
+        raise refused(builder, "a complex value in this argument", ADVICE)
 
     def descend(taken: list[Any], power: int) -> None:
         if len(taken) == len(operands):

@@ -212,7 +212,13 @@ def checked(builder: Builder | None, operand: Any) -> Any:
     """`operand` as a number or an array of a kind that can be on a tape."""
     if type(operand) in (int, float):
         return operand
-    array = np.asarray(operand)
+    try:
+        array = np.asarray(operand)
+    except ValueError as error:
+        if not hasattr(operand, "__array__"):
+            raise
+        raise refused(builder, f"an operand of type {type(operand).__name__}, whose __array__ cannot be followed ("
+                      f"{error}),", "convert it outside of the function and pass the array") from None
     if isinstance(operand, odd_arrays()):
         raise refused(builder, f"an operand of type {type(operand).__name__}", "use np.asarray of it")
     if array.dtype.kind not in "biuf":

@@ -33,7 +33,8 @@ def is_followed_module(name: Any) -> bool:
 
 def is_followed_function(value: Any) -> bool:
     """Whether this is a function of a library that runs as a copy which sees traced captures."""
-    return type(value) is FunctionType and value.__module__ in _FOLLOWED
+    return type(value) is FunctionType and value.__module__ in _FOLLOWED and (
+        reasons.why(value.__module__, value.__name__) is None)
 
 
 def guarded(value: Any) -> Any | None:
@@ -75,6 +76,8 @@ def _routed(function: Any) -> Callable[..., Any]:
 
 def _refusing(function: Any) -> Callable[..., Any]:
     home = function.__module__.partition("._")[0]
+    while home not in reasons.REFUSED and "." in home:
+        home = home.rpartition(".")[0]
     name, known = f"{home}.{function.__name__}", reasons.why(home, function.__name__)
 
     @wraps(function, updated=())

@@ -157,7 +157,7 @@ def _prod(iterable: Any, *, start: Any = 1) -> Any:
 def _truth(function: Callable[..., Any], ufunc: np.ufunc) -> None:
     @substitute(function)
     def impl(x: Any) -> Any:
-        return apply_ufunc(ufunc, *_operands(function.__name__, (x,)))
+        return _handed(apply_ufunc(ufunc, *_operands(function.__name__, (x,))))
 
 
 _truth(math.isnan, np.isnan)

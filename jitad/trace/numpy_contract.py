@@ -26,8 +26,8 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, dtype: Any = 
     view_of_one = len(arrays) == 1 and set(result) == set(terms[0])         # NumPy looks at no dtype then
     for array in arrays:
         if not view_of_one and not np.can_cast(array.dtype, dtype, casting):
-            raise TypeError(f"Iterator operand could not be cast from {array.dtype!r} to {np.dtype(dtype)!r} according to "
-                            f"the rule {casting!r}")
+            raise TypeError(f"Iterator operand could not be cast from {array.dtype!r} to {np.dtype(dtype)!r} according "
+                            f"to the rule {casting!r}")
     arrays = arrays if view_of_one else [cast(a, dtype) for a in arrays]
     _check(terms, result, arrays)
     size: dict[str, int] = {}
@@ -111,7 +111,8 @@ def _contract_all(pairs: list[tuple[Any, str]], result: str, size: dict[str, int
     return x if order == tuple(range(x.ndim)) else transpose(x, order)
 
 
-def _contract_pair(first: tuple[Any, str], second: tuple[Any, str], out: str | None, later: set[str]) -> tuple[Any, str]:
+def _contract_pair(first: tuple[Any, str], second: tuple[Any, str], out: str | None,
+                   later: set[str]) -> tuple[Any, str]:
     (a, left), (b, right) = first, second
     if out is None:
         out = "".join(c for c in dict.fromkeys(left + right) if c in later)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
-__all__ = ["FINAL", "PLAIN", "REFUSED", "WHY", "advice", "why"]
+__all__ = ["FINAL", "PLAIN", "REFUSED", "THROUGH", "WHY", "advice", "why"]
 
 WHY: dict[str, str] = {
     "no rule yet": "write it with functions that have a rule, or compute it outside the function and pass the result "
@@ -68,7 +68,7 @@ REFUSED: dict[str, dict[str, str]] = {
             roots_laguerre roots_legendre roots_sh_chebyt roots_sh_chebyu roots_sh_jacobi roots_sh_legendre s_roots
             sh_chebyt sh_chebyu sh_jacobi sh_legendre t_roots ts_roots u_roots us_roots y0_zeros y1_zeros y1p_zeros
             yn_zeros ynp_zeros""",
-        "no rule yet": """agm airye assoc_laguerre assoc_legendre_p assoc_legendre_p_all bdtri bdtrik bdtrin bei beip
+        "no rule yet": """agm airye assoc_legendre_p assoc_legendre_p_all bdtri bdtrik bdtrin bei beip
             ber berp besselpoly btdtria btdtrib chdtriv chndtr chndtridf chndtrinc chndtrix cosdg cotdg diric elliprc
             elliprd elliprf elliprg elliprj eval_chebyc eval_chebys eval_sh_chebyt eval_sh_chebyu eval_sh_jacobi
             eval_sh_legendre factorial2 factorialk fdtri fdtridfd gdtria gdtrib gdtrix h1vp h2vp hankel1 hankel1e
@@ -83,13 +83,14 @@ REFUSED: dict[str, dict[str, str]] = {
             tklmbda voigt_profile wofz wright_bessel wrightomega yve clpmn lpmn lpn sph_harm""",
     },
     "scipy.linalg": {
+        "complex values": "eig eigvals logm",
         "low level": "find_best_blas_type get_blas_funcs get_lapack_funcs",
         "no rule yet": """bandwidth cdf2rdf cho_solve_banded cholesky_banded clarkson_woodruff_transform companion
             convolution_matrix coshm cosm cossin diagsvd eig_banded eigh_tridiagonal eigvals_banded
             eigvalsh_tridiagonal expm_cond expm_frechet fiedler fiedler_companion fractional_matrix_power funm
-            hessenberg ishermitian issymmetric khatri_rao kron ldl leslie logm matmul_toeplitz matrix_balance
+            hessenberg ishermitian issymmetric khatri_rao kron ldl leslie matmul_toeplitz matrix_balance
             null_space ordqz orth orthogonal_procrustes pinvh qr_delete qr_insert qr_multiply qr_update qz rq rsf2csf
-            schur signm sinhm sinm solve_circulant solve_continuous_are solve_discrete_are solve_toeplitz
+            schur signm sinhm sinm solve_continuous_are solve_discrete_are solve_toeplitz
             subspace_angles tanhm tanm tri tril triu""",
     },
     "scipy.stats": {
@@ -134,6 +135,9 @@ REFUSED: dict[str, dict[str, str]] = {
             russellrao sokalmichener sokalsneath yule""",
     },
 }
+
+# Functions in Python that work as they are.
+THROUGH: dict[str, str] = {"scipy.special": "assoc_laguerre", "scipy.linalg": "solve_circulant"}
 
 PLAIN: dict[str, str] = {
     "numpy": """broadcast_shapes can_cast common_type datetime_data dtype errstate finfo frompyfunc get_include

@@ -16,7 +16,6 @@ from jitad.cache.captures import Path
 from jitad.primitives.core import cast
 from jitad.primitives.index import gather, scatter
 from jitad.primitives.sparse import sparse_columns, sparse_rows
-from jitad.tape import Value
 from jitad.trace.dispatch import as_value, builder_in, detached, noted_line, plain, refused
 from jitad.trace.indexing import boxed
 
@@ -124,8 +123,7 @@ class Sparse:
         if x.ndim not in (1, 2) or x.shape[0] != self.shape[1]:
             if not x.ndim:
                 raise ValueError("Scalar operands are not allowed, use '*' instead")
-            raise ValueError("matmul: dimension mismatch with signature (n,k=%s),(k=%s,m)->(n,m)" % (
-                self.shape[1], x.shape[0]) if x.ndim < 3 else "operands could not be broadcast together")
+            raise ValueError(f"matmul: dimension mismatch of {self.shape} and {x.shape}")
         with noted_line(self._builder):
             data, *places = self._parts
             dtype = np.result_type(data.dtype, x.dtype)

@@ -5,6 +5,7 @@ read through it is noted there under the path one step further; a write raises `
 """
 from __future__ import annotations
 
+import operator
 import sys
 import weakref
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ import optree
 
 from jitad.cache.captures import Path
 from jitad.errors import CaptureError, MutationError
+from jitad.tape import Value
 from jitad.trace import lookup
 from jitad.trace.pytree import NAMESPACE
 from jitad.trace.where import user_line
@@ -151,11 +153,18 @@ def object_view(captures: Any, value: Any, path: Path) -> ObjectView:
 
 
 def _forward(name: str) -> Callable[..., Any]:
+    converted = _CONVERTED.get(name)
+
     def special(self: Any, *args: Any, **kwargs: Any) -> Any:
         captures, value, path = state_of(self)
-        return lookup.special(captures, self, value, path, name)(*args, **kwargs)
+        result = lookup.special(captures, self, value, path, name)(*args, **kwargs)
+        return converted(result) if converted is not None and isinstance(result, Value) else result
 
     return special
+
+
+_CONVERTED = {"__bool__": bool, "__float__": float, "__int__": int, "__len__": operator.index,
+              "__index__": operator.index}   # of which Python takes nothing but its own numbers
 
 
 # --- classes --------------------------------------------------------------------------------

@@ -81,11 +81,14 @@ def _power(row: Primitive, base: Any, exponent: Any) -> Any:
 
 
 def _modulus(x: Any) -> Any:
-    """``a * a + b * b`` where `x` is ``hypot(a, b)``: no root, and no quotient in the derivative."""
+    """``a * a + b * b`` where `x` is ``hypot(a, b)``, which is infinite where one of them is, be the other NaN: no root,
+    and no quotient in the derivative."""
     if not isinstance(x, Value) or x.node.prim.name != "hypot":
         return None
     a, b = (x.builder.value(i) for i in x.node.inputs)
-    return a * a + b * b
+    total = a * a + b * b
+    infinite = TABLE["logical_or"](TABLE["isinf"](a), TABLE["isinf"](b))
+    return select(TABLE["logical_and"](infinite, TABLE["isnan"](total)), np.inf, total)
 
 
 def _operand(builder: Any, operand: Any) -> Any:
