@@ -8,7 +8,8 @@ import numpy as np
 Array = np.ndarray
 
 
-def check_derivative(logp: Callable[..., Any], theta: Array, data: tuple[Any, ...], result: tuple[float, Array]) -> None:
+def check_derivative(logp: Callable[..., Any], theta: Array, data: tuple[Any, ...],
+                     result: tuple[float, Array]) -> None:
     """The value is NumPy's, and the gradient agrees with central differences along random directions."""
     value, grad = result
     with np.errstate(all="ignore"):

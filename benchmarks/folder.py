@@ -1,8 +1,8 @@
 """Models from outside: a folder of modules with log densities, and one of JSON files with their data.
 
-A module has ``load(data)`` (the data arguments), ``init(data, rng)`` (a starting point), ``logp(theta, *args)`` in plain
-NumPy, and ``make_jax()``, the same for JAX. Its data is ``<name of the module>.json``. Modules whose names begin with an
-underscore are helpers, which the others may import.
+A module has ``load(data)`` (the data arguments), ``init(data, rng)`` (a starting point), ``logp(theta, *args)`` in
+plain NumPy, and ``make_jax()``, the same for JAX. Its data is ``<name of the module>.json``. Modules whose names begin
+with an underscore are helpers, which the others may import.
 """
 
 import importlib.util

@@ -7,18 +7,13 @@ seconds that they took, so that it can be timed in turns with the engines here.
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
-import benchmarks  # noqa: I001  (sets the number of threads; before NumPy)
-
 from itertools import repeat
+from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 from benchmarks.models import MODELS, Array, Data, Model
 from benchmarks.overhead import root_environment
-
-__all__ = ["Apart", "jax_call"]
 
 
 def jax_call(model: Model, theta: Array, data: Data) -> Callable[[], tuple[float, Array]]:

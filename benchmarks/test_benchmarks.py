@@ -32,6 +32,7 @@ from benchmarks.loops import LOOPS
 from benchmarks.models import MODELS, Model
 from benchmarks.overhead import IMPORTS, four_arrays_grad, import_time, overhead_engines, small_arguments
 
+
 def by_hand(model: Model, theta: Any, data: Any) -> Any:
     """The result of the hand-written kernel, which each of our own models has."""
     assert model.numba_value_and_grad is not None

@@ -22,6 +22,7 @@ from jitad.request import Arguments
 from jitad.results import bare, write_out
 from jitad.trace.leaves import is_complex
 from jitad.trace.pytree import leaves_of, unflatten
+from jitad.trace.recorder import uncollected
 from jitad.trace.where import user_line
 from jitad.warm import free_function
 
@@ -118,9 +119,10 @@ class BoundFunction:
         given = dict(zip(free, args, strict=False))
         given.update({p: kwargs.pop(name) for p, name in free.items() if p not in given and name in kwargs})
         if kwargs or len(args) > len(free) or len(given) < len(free):
-            raise TypeError(f"{self.__name__}() with its data bound takes {', '.join(f'`{n}`' for n in free.values())}; "
-                            f"given were {len(args)} positional arguments"
-                            f"{' and ' + ', '.join(f'`{k}`' for k in kwargs) if kwargs else ''}")
+            wanted = ", ".join(f"`{name}`" for name in free.values())
+            others = "".join(f", `{name}`" for name in kwargs)
+            raise TypeError(f"{self.__name__}() with its data bound takes {wanted}; given were {len(args)} positional "
+                            f"arguments{others} (called at {user_line()})")
         rest = iter(self.data)
         return tuple(given[i] if i in given else next(rest) for i in range(len(names)))
 
@@ -255,7 +257,7 @@ class BoundTape:
 
         kinds = tuple(map(argument_type, [*self.example, *self.data]))
         key = (self.free, self.split.hoisted, self.split.kept, kinds)
-        with gate, self.entry.lock:
+        with gate, uncollected(), self.entry.lock:
             known = self.entry.bound.get(key)
             if known is None:
                 known = self.entry.bound[key] = BoundKernel(self.split.main, kinds, len(self.free))

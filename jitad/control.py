@@ -304,9 +304,7 @@ def _settled(before: Aval | None, after: Value | None, path: str) -> Aval | None
         return None
     weak = before.weak and after.aval.weak
     dtype = after.dtype if before.weak and not weak else np.result_type(before.dtype, after.dtype)
-    try:
-        shape = np.broadcast_shapes(before.shape, after.shape)
-    except ValueError:
-        raise TypeError(f"{path} has shape {before.shape} before a step and {after.shape} after it; what a loop "
-                        "carries keeps its shape") from None
-    return Aval(shape, dtype, weak)
+    if before.shape != after.shape:     # to begin with a broadcast value would be another: its sum, its length
+        raise TypeError(f"{path} has shape {before.shape} before a step and {after.shape} after it (at {user_line()}); "
+                        f"what a loop carries keeps its shape: start with an array, np.full({after.shape}, ...)")
+    return Aval(before.shape, dtype, weak)

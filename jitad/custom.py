@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from jitad.custom_calls import Call, Recordable, as_it_is, copied, handed, is_number, like, line_of_code
+from jitad.custom_calls import Call, Recordable, as_it_is, copied, handed, is_number, like, line_of_code, shares
 from jitad.custom_opaque import call_opaque
 from jitad.custom_rules import Outcome, Rules, with_rules
 from jitad.errors import ArgumentTypeError, OutputError
@@ -261,6 +261,6 @@ class Checkpoint(Recordable):
             tape, reads = body.close([body.carries[0], *values], since)
             starts = [flag, *(zeros_like(v) for v in values)]
             found = loop(recorder, tape, starts, [], reads, 1, until=True, recompute=True)[0][1:]
-        for i, v in zip(places, found, strict=True):
-            leaves[i] = handed(recorder, v, getattr(given[i], "weak", False))
+        for i, old, v in zip(places, values, found, strict=True):
+            leaves[i] = copied(recorder, v) if shares(old) else handed(recorder, v, getattr(given[i], "weak", False))
         return unflatten(tree, leaves)

@@ -21,7 +21,7 @@ from jitad.trace.where import user_line
 from jitad.transformed_words import by_name
 
 __all__ = ["Call", "MadeHere", "Recordable", "as_it_is", "copied", "custom", "handed", "is_number", "like",
-           "line_of_code", "name_of"]
+           "line_of_code", "name_of", "shares"]
 
 ALIAS = -1       # the slot of the aliases that stand for arguments, which may not be written
 
@@ -218,6 +218,14 @@ def lifted(recorder: Recorder, leaf: Any) -> Any:
     made: Any = recorder.const(leaf, weak=type(leaf) is float)
     made.boxed = isinstance(leaf, np.ndarray) and not leaf.ndim
     return made
+
+
+def shares(value: Value) -> bool:
+    """Whether NumPy would give the memory of an input: then nobody may write to the result either."""
+    node = value.node
+    while node.prim.kind == "view":
+        node = value.builder.nodes[node.inputs[0]]
+    return node.prim is TABLE["alias"] and value.ndim > 0
 
 
 def is_number(leaf: Any) -> bool:

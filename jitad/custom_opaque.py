@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jitad.custom_calls import Call, handed
+from jitad.custom_calls import Call, copied, handed
 from jitad.custom_rules import split
 from jitad.errors import ConcretizationError, OutputError
 from jitad.evaluate import evaluate_node
@@ -33,7 +33,8 @@ def call_opaque(call: Call, function: Callable[..., Any], stop: bool) -> Any:
     inputs = _Inputs(call, kinds)
     sample, certain = _samples(recorder, [call.leaves[i].number for i in call.places])
     try:
-        first = _run(function, inputs.rebuilt(sample))
+        rebuilt = inputs.rebuilt(sample)
+        first = _run(function, rebuilt)
     except Exception as error:
         if certain:
             raise
@@ -50,7 +51,14 @@ def call_opaque(call: Call, function: Callable[..., Any], stop: bool) -> Any:
         if certain:
             recorder.know(number, expected.packed(first))
         parts = split(Value(recorder, number), expected.avals)
-    return unflatten(expected.tree, [handed(recorder, v, a.weak) for v, a in zip(parts, expected.avals, strict=True)])
+    shared = [_shared(x, leaves_of(rebuilt)[0]) for x in leaves_of(first)[0]]
+    return unflatten(expected.tree, [copied(recorder, v) if s else handed(recorder, v, a.weak)
+                                     for v, a, s in zip(parts, expected.avals, shared, strict=True)])
+
+
+def _shared(x: Any, inputs: Sequence[Any]) -> bool:
+    """Whether a result lies in the memory of an input, and may be written no more than that."""
+    return isinstance(x, np.ndarray) and any(isinstance(i, np.ndarray) and np.may_share_memory(x, i) for i in inputs)
 
 
 def _kind(x: Any) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from jitad.custom_calls import Call, custom, handed, is_number, name_of
+from jitad.custom_calls import Call, copied, custom, handed, is_number, name_of, shares
 from jitad.errors import OutputError
 from jitad.primitives.core import FLOATS, cast, lift
 from jitad.primitives.index import concatenate, reshape
@@ -38,6 +38,7 @@ class Outcome:
         if not self.floats:
             raise OutputError(f"a function with derivative rules must return floats (called at {user_line()})")
         self.avals = [values[i].aval for i in self.floats]
+        self.shared = [shares(values[i]) for i in self.floats]
         self.dtype = np.result_type(*(a.dtype for a in self.avals))
 
     def joined(self) -> Value:
@@ -65,7 +66,8 @@ class Outcome:
         """The result for the user, with the derivatives of `joined`."""
         with self.recorder.plain():
             parts = self.split(joined)
-        return self.structured([handed(self.recorder, v, a.weak) for v, a in zip(parts, self.avals, strict=True)])
+        return self.structured([copied(self.recorder, v) if s else handed(self.recorder, v, a.weak)
+                                for v, a, s in zip(parts, self.avals, self.shared, strict=True)])
 
 
 def join(values: Sequence[Value], dtype: Any) -> Value:

@@ -160,7 +160,7 @@ class Entry:
         kinds = tuple(map(argument_type, inputs))
         kernel = self.kernels.get(kinds)
         if kernel is None:
-            with gate, self.lock:
+            with gate, uncollected(), self.lock:
                 from jitad.compile.runtime import Kernel
                 from jitad.compile.tapemachine import MachineKernel
 

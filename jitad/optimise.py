@@ -242,6 +242,9 @@ def _select(node: Node, c: Value, a: Value, b: Value) -> Value | None:
     if a.number == b.number:
         return a
     decided = number_of(c)
+    if decided is None and c.node.prim.kind == "const":
+        truth = c.node.params["value"].value
+        decided = True if truth.all() else None if truth.any() else False
     if decided is not None:
         return a if decided else b
     if c.node.prim.name == "logical_not":

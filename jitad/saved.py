@@ -211,9 +211,10 @@ def load(path: str | os.PathLike[str]) -> SavedTape:
     """
     import zipfile
 
-    file = open(os.fspath(path), "rb")
+    with open(os.fspath(path), "rb") as file:       # what cannot be opened is an OSError, what cannot be read no tape
+        content = io.BytesIO(file.read())
     try:
-        with file, zipfile.ZipFile(file) as archive:
+        with zipfile.ZipFile(content) as archive:
             if sum(info.file_size for info in archive.infolist()) > LARGEST:
                 raise TapeFileError("more than a tape needs")
             data = json.loads(archive.read("tape.json"))

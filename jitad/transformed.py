@@ -21,6 +21,7 @@ from jitad.entry_machine import check_tier
 from jitad.errors import ArgumentTypeError, CaptureError, MutationError
 from jitad.request import DEFAULTS, Arguments, Request, Settings, checked_tier, differences, take_apart
 from jitad.results import write_out
+from jitad.trace.recorder import uncollected
 from jitad.trace.where import user_line
 from jitad.transformed_memory import Bound, Remembered, either
 from jitad.transformed_methods import Methods
@@ -203,7 +204,7 @@ class Transformed(Methods):
                 if is_marked(error):
                     raise
                 continue
-        with gate:
+        with gate, uncollected():
             entry, inputs = self._ready(arguments)
         if entry.machine is None and (entry.passing or (self._settings.background and not entry.has_kernel(inputs))):
             return entry.interpret(inputs)

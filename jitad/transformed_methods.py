@@ -33,11 +33,12 @@ class Methods:
             instance = type(instance) if owner is None else owner
         elif instance is None or isinstance(given, staticmethod) or not hasattr(given, "__get__"):
             return self
+        make: Any = type(self)
         memo, key = self._memo(instance)
         known = memo.get(key)
         if known is None or known._origin[0] is not instance:
             bound = given.__get__(None, instance) if isinstance(given, classmethod) else given.__get__(instance, owner)
-            known = memo[key] = type(self)(bound, self._request, self._settings)
+            known = memo[key] = make(bound, self._request, self._settings)
             known._origin = (instance, self._attribute or self.__name__)
         return known
 

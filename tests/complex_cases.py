@@ -157,6 +157,10 @@ PRODUCTS = {
     "pinv": lambda z, w, x: np.linalg.pinv(square(z, w, x)[:, :2]), "norm": lambda z, w, x: np.linalg.norm(z),
     "norm 1": lambda z, w, x: np.linalg.norm(square(z, w, x), 1),
     "norms": lambda z, w, x: np.linalg.norm(square(z, w, x), axis=0),
+    "eigvalsh": lambda z, w, x: np.linalg.eigvalsh(positive(z, w, x)),
+    "eigvalsh upper": lambda z, w, x: np.linalg.eigvalsh(square(z, w, x), "U"),
+    "svdvals": lambda z, w, x: np.linalg.svdvals(square(z, w, x)),
+    "svd": lambda z, w, x: np.linalg.svd(square(z, w, x)[:, :2], compute_uv=False),
     "matrix_power": lambda z, w, x: np.linalg.matrix_power(square(z, w, x), 3),
     "matrix_power -1": lambda z, w, x: np.linalg.matrix_power(square(z, w, x), -1),
     "multi_dot": lambda z, w, x: np.linalg.multi_dot([z, square(z, w, x), x])}

@@ -107,7 +107,7 @@ def test_data_and_captured_values_are_taken_once():
     assert bound(LEVEL)[0] == pytest.approx(expected, rel=1e-14)
     level[:] = 9.0
     assert bound(LEVEL)[0] == pytest.approx(expected, rel=1e-14)
-    with pytest.raises(SignatureError, match="captures has changed since it was bound, and this call needs"):
+    with pytest.raises(SignatureError, match="captures has changed since it was bound, and this call"):
         bound(np.ones((2, 3)))
     with pytest.raises(SignatureError, match="bind the data again"):
         bound.value_and_grad.value(LEVEL)
@@ -164,7 +164,7 @@ def test_calls_that_do_not_fit():
     for args, kwargs in (((), {}), ((theta, X), {}), ((theta,), {"X": X})):
         with pytest.raises(TypeError, match=r"logp\(\) with its data bound takes `theta`"):
             bound(*args, **kwargs)
-    with pytest.raises(TypeError, match="missing a required argument|missing 1 required"):
+    with pytest.raises(TypeError, match="missing 1 required"):
         g.bind(X)(theta)
 
 

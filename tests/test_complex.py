@@ -270,6 +270,7 @@ REFUSED = [
     (lambda z: z.view(float), r"\.view\(\) of a complex array"), (lambda z: str(z), "text of a complex value"),
     (lambda z: f"{z[0]}", "text of a complex value"),
     (lambda z: np.linalg.eigvals(np.diag(z)), "eigvals of complex values"),
+    (lambda z: np.linalg.svd(np.diag(z)), "svd of complex matrices with compute_uv"),
     (lambda z: np.linalg.norm(np.diag(z), 2), "norm of complex values with this order"),
     (lambda z: np.linalg.det(np.diag(np.concatenate([z, z]))), "det of complex matrices larger than 3"),
     (lambda z: np.linalg.slogdet(np.diag(np.concatenate([z, z])))[0] * 2, "sign of the determinant"),

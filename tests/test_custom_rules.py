@@ -443,6 +443,34 @@ def test_inputs_are_not_written():
         jit_grad(lambda x: np.sum(checkpoint(writes)(x * 2)))(x3)
 
 
+def test_a_result_that_is_the_input_is_not_written_either():
+    """In NumPy that would change the input."""
+    clipped = primitive(lambda x: x[::-1], vjp=lambda ct, y, x: ct)
+    called = primitive(lambda x: x, opaque=True, vjp=lambda ct, y, x: ct)
+    for f in (clipped, called, checkpoint(lambda x: x), stop_gradient):
+        def writes(x, f=f):
+            a = x * 2
+            b = f(a)
+            b[0] = 5.0
+            return np.sum(a * b)
+        with pytest.raises(MutationError, match="argument"):
+            jit_grad(writes)(x3)
+    def fresh_result(x):
+        b = tenfold(x)
+        b[0] = 5.0
+        return np.sum(b)
+    np.testing.assert_array_equal(jit_grad(fresh_result)(x3), [0.0, 10.0, 10.0])
+
+
+def test_rules_may_branch_on_inputs_alone():
+    f = primitive(lambda x: x * 1.0, vjp=lambda ct, y, x: ct if x > 0 else -ct)
+    g = jit_grad(f)
+    assert [g(1.0), g(-1.0), g(2.0)] == [1.0, -1.0, 1.0]
+    on_result = primitive(lambda x: x * 1.0, vjp=lambda ct, y, x: ct if y > 0 else -ct)
+    with pytest.raises(jitad.ConcretizationError, match=r"rule's cotangent and result; use np.where"):
+        jit_grad(on_result)(1.0)
+
+
 def test_a_primitive_from_nowhere_is_refused():
     box, fixed = [tenfold], types.SimpleNamespace(inner=tenfold)
     def f(x):

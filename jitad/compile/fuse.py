@@ -322,7 +322,7 @@ def _worth_storing(plan: Plan, absorbed: set[int]) -> set[int]:
             continue
         dear = cost[number] >= DEAR and len(contexts[number]) > 1
         if node.prim is wrapped:                                    # a block of places is cheap, an array is not
-            dear = len(contexts[number]) > len({group for group, _ in contexts[number]}) == 1
+            dear = node.aval.ndim == 1 and len(contexts[number]) > len({group for group, _ in contexts[number]}) == 1
         scattered = cost[number] and any(r.separate for u in tape.uses[number] for r in plan.roots.get(
             u, _absorbing(plan, u)))
         if dear or number in repeated or scattered:

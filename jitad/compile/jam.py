@@ -104,12 +104,14 @@ def _loads(expr: Expr) -> list[Expr]:
 
 
 def _depends(expr: Expr, name: str, known: set[str]) -> bool:
-    stack = [expr]
+    stack, seen = [expr], {id(expr)}
     while stack:
         e = stack.pop()
         if e.op == "var" and (e.args[0] == name or e.args[0] in known):
             return True
-        stack += [a for a in e.args if isinstance(a, Expr)]
+        further = [a for a in e.args if isinstance(a, Expr) and id(a) not in seen]
+        seen |= set(map(id, further))
+        stack += further
     return False
 
 

@@ -135,7 +135,7 @@ class Pull:
         node = self.tape.nodes[number]
         if self.checked is not None:
             self.checked(node.inputs[0] if node.prim is wrapped else number, length)
-        if node.prim is wrapped or node.prim.kind == "const" and (node.params["value"].value >= 0).all():
+        if node.prim is wrapped or (node.prim.kind == "const" and (node.params["value"].value >= 0).all()):
             return cast(value, "i8")
         value = cast(value, "i8")
         return select(value < 0, value + length, value)

@@ -234,8 +234,8 @@ def _common_inverse(e: Expr) -> Expr:
 
 
 def log1p_quotient(e: Expr, s: Expr) -> Expr:
-    """log(1 + e) for 0 <= e <= 1 or NaN, from s = e / (2 + e): log(1 + e) = 2 artanh(s) = e - e**2/2 + s (e**2/2 + ...),
-    where a relative error of s counts little."""
+    """log(1 + e) for 0 <= e <= 1 or NaN, from s = e / (2 + e): 2 artanh(s) = e - e**2/2 + s (e**2/2 + ...), where a
+    relative error of s counts little."""
     w, half_square = s * s, 0.5 * e * e
     return e - (half_square - s * (half_square + w * polynomial(w, ARTANH)))
 

@@ -132,6 +132,36 @@ def slogdet(a: Any) -> Any:
         "use log|det| alone")), logdet)
 
 
+def _paired(values: Any) -> Any:
+    """Eigenvalues or singular values of the doubled matrix, in order: each comes twice. Their mean is a symmetric
+    function of the two, and so has the derivative that one of them alone has not."""
+    count = values.shape[-1] // 2
+    return call(np.mean, values.reshape((*values.shape[:-1], count, 2)), axis=-1)
+
+
+@rule(np.linalg.eigvalsh)
+def eigvalsh(a: Any, UPLO: str = "L") -> Any:
+    """Of the Hermitian matrix whose triangle is read; its diagonal counts as real."""
+    a = _square(a)
+    strict = np.tril(a, -1) if UPLO.upper() == "L" else np.triu(a, 1)
+    diagonal = a.re * np.eye(a.shape[-1])
+    whole = strict + np.conjugate(np.swapaxes(strict, -1, -2)) + diagonal
+    return _paired(call(np.linalg.eigvalsh, _doubled(whole)))
+
+
+@rule(np.linalg.svdvals)
+def svdvals(x: Any, /) -> Any:
+    return _paired(call(np.linalg.svdvals, _doubled(_matrix(x))))
+
+
+@rule(np.linalg.svd)
+def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+    if compute_uv or hermitian:
+        raise refused(builder_in(a), "numpy.linalg.svd of complex matrices with compute_uv=True or hermitian=True",
+                      "use numpy.linalg.svdvals")
+    return svdvals(a)
+
+
 @rule(np.linalg.matrix_power)
 def matrix_power(a: Any, n: int) -> Any:
     a, n = _square(a), int(n)

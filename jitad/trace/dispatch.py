@@ -76,13 +76,18 @@ def complex_in(*things: Any) -> bool:
     return False
 
 
+_ATOMS = frozenset({float, int, bool, str, type(None), np.float64, np.ndarray})
+
+
 def plain(thing: Any) -> Any:
     """Arrays that were made in recorded code (`arrays.LocalArray`), also in lists, tuples and dicts, as the traced
     value or concrete array that they are at the moment."""
-    current = getattr(type(thing), "jitad_current", None)
+    kind = type(thing)
+    if kind in _ATOMS:
+        return thing
+    current = getattr(kind, "jitad_current", None)
     if current is not None:
         return current.fget(thing)
-    kind = type(thing)
     if kind in (tuple, list):
         new = [plain(t) for t in thing]
         changed = any(a is not b for a, b in zip(new, thing, strict=True))

@@ -13,7 +13,7 @@ from jitad.tape import Aval
 
 __all__ = ["aval_of", "is_complex", "is_dynamic", "odd_arrays", "packed", "packed_all", "refusal"]
 
-_HALF: dict[Any, np.dtype[Any]] = {np.dtype(np.complex128): np.dtype(np.float64), np.dtype(np.complex64): np.dtype(np.float32)}
+_HALF: dict[Any, np.dtype[Any]] = {np.dtype(c): np.dtype(f) for c, f in (("c16", "f8"), ("c8", "f4"))}
 
 
 def is_dynamic(leaf: Any) -> bool:

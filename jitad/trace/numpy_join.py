@@ -8,7 +8,7 @@ import numpy as np
 
 from jitad.primitives import index
 from jitad.primitives.core import cast
-from jitad.primitives.view import expand_dims, transpose
+from jitad.primitives.view import expand_dims, transpose, view
 from jitad.trace.dispatch import implements, lift_all, stand_in
 from jitad.trace.numpy_shape import at_least, atleast_3d, ravel
 
@@ -45,6 +45,10 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, cas
     parts = _parts(arrays)
     if len({p.shape for p in parts}) > 1:
         raise ValueError("all input arrays must have the same shape")
+    if not parts[0].ndim and axis in (0, -1):                       # a list of numbers, the short way
+        common = _common_dtype(parts, dtype, casting)
+        parts = [view(cast(p, common), (1,), ()) for p in parts]
+        return parts[0] if len(parts) == 1 else index.concatenate(*parts, axis=0)
     axis = np.lib.array_utils.normalize_axis_index(axis, parts[0].ndim + 1)
     return concatenate([expand_dims(p, (axis,)) for p in parts], axis, dtype=dtype, casting=casting)
 

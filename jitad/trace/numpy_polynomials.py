@@ -74,11 +74,18 @@ def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
     return cast(q, dtype), rest
 
 
+def _one_dimension(function: Any, p: Any) -> None:
+    if not isinstance(p, np.poly1d) and np.ndim(p) != 1:
+        function(np.zeros(np.shape(p)))                             # NumPy's own errors
+        raise refused(builder_in(p), f"numpy.{function.__name__} of an array that has not one dimension")
+
+
 @implements(np.polyint)
 def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     m = int(m)
     if m < 0:
         raise ValueError("Order of integral must be positive (see polyder)")
+    _one_dimension(np.polyint, p)
     p, *rest = _coefficients(p, *(() if k is None else (k,)))
     constants = rest[0] if rest else np.zeros(m)
     if len(constants) == 1 and m > 1:
@@ -95,6 +102,7 @@ def polyder(p: Any, m: int = 1) -> Any:
     m = int(m)
     if m < 0:
         raise ValueError("Order of derivative must be positive (see polyint)")
+    _one_dimension(np.polyder, p)
     p, = _coefficients(p)
     for _ in range(m):
         p = p[:-1] * np.arange(len(p) - 1, 0, -1)

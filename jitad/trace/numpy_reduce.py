@@ -215,7 +215,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     if weights is None:
         a = as_float(lift_all(a)[0])
         result = mean(a, axis, keepdims=keepdims)
-        scale: Any = np.full(result.shape, a.size / max(result.size, 1), result.dtype)
+        scale: Any = np.full(result.shape, a.size / result.size, result.dtype)
     else:
         a, w = lift_all(a, weights)
         dtype = np.result_type(a.dtype, w.dtype, *(["f8"] if a.dtype.kind in "iub" else []))

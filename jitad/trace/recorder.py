@@ -66,7 +66,8 @@ def outside() -> Iterator[None]:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Without the garbage collector: a tape has no cycles, and may have a million nodes to look through."""
+    """Without the garbage collector: a tape has no cycles, and may have a million nodes to look through; one look at
+    all that is imported takes as long as a small kernel."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -139,7 +140,7 @@ class Recorder(Builder):
             if nodes[n].prim.kind == "input":
                 raise ConcretizationError(
                     f"the code at {user_line()} needs the number behind a traced value, which is not known inside the "
-                    "body of a scan or loop; use np.where for a choice there")
+                    "body of a scan or loop, or of a rule's cotangent and result; use np.where for a choice there")
             missing = [i for i in nodes[n].inputs if i not in known]
             if missing:
                 pending += missing

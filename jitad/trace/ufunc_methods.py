@@ -123,6 +123,8 @@ def _reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: int = 0, dtype: A
     """Segments from each index to the next; a single element where the next index is not larger."""
     builder: Any = builder_in(array, indices)
     x = as_value(builder, array)
+    if not x.ndim:
+        raise TypeError("cannot reduceat on a scalar")
     if builder_in(indices) is not None:
         indices = builder.decide_all(as_value(builder, indices))            # shapes depend on them
     starts = np.asarray(indices)

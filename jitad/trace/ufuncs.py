@@ -81,8 +81,8 @@ def _power(row: Primitive, base: Any, exponent: Any) -> Any:
 
 
 def _modulus(x: Any) -> Any:
-    """``a * a + b * b`` where `x` is ``hypot(a, b)``, which is infinite where one of them is, be the other NaN: no root,
-    and no quotient in the derivative."""
+    """``a * a + b * b`` where `x` is ``hypot(a, b)``, which is infinite where one of them is, be the other NaN: no
+    root, and no quotient in the derivative."""
     if not isinstance(x, Value) or x.node.prim.name != "hypot":
         return None
     a, b = (x.builder.value(i) for i in x.node.inputs)

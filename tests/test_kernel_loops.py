@@ -1,0 +1,105 @@
+"""Special shapes of loops in kernels: rows in quadruples, additions in turn, checks inside blocks, the logistic pair."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitad
+from jitad.compile.jam import in_turn, jammed
+from jitad.compile.loops import Accumulator, Combine, Let, Loop, Store, Update
+from jitad.compile.scalar import const, load, var
+
+
+@pytest.mark.parametrize("rows", [16, 1003, 5])
+@pytest.mark.parametrize("columns", [8, 13])
+def test_rows_in_quadruples(rows: int, columns: int) -> None:
+    """Dots along rows, and their transpose, for rows that four divides and rows that it does not."""
+    rng = np.random.default_rng(rows)
+    X, y, theta = rng.normal(size=(rows, columns)), rng.normal(size=rows), rng.normal(size=columns)
+
+    def logp(theta: Any, X: Any, y: Any) -> Any:
+        r = y - X @ theta
+        return -0.5 * np.sum(r * r)
+
+    g = jitad.value_and_grad(logp)
+    value, gradient = g(theta, X, y)
+    r = y - X @ theta
+    np.testing.assert_allclose(value, -0.5 * r @ r, rtol=1e-13)
+    np.testing.assert_allclose(gradient, X.T @ r, rtol=1e-11, atol=1e-12 * rows)
+    assert ("_row3" in g.source(theta, X, y)) == (rows > 15)
+    by_matrix = jitad.jit_grad(lambda X, theta, y: logp(theta, X, y))     # its target has the row in it
+    np.testing.assert_allclose(by_matrix(X, theta, y), np.outer(r, theta), rtol=1e-12)
+
+
+def row_loop(*inner: Any) -> Loop:
+    i, j = var("i", "i8"), var("j", "i8")
+    first = [Let("t", load("y", (i,), "f8")), Accumulator("s", const(0.0))]
+    body = inner or (Combine("s", "add", load("x", (i * 9 + j,), "f8") * load("q", (j,), "f8")),)
+    return Loop("i", 0, 50, [*first, Loop("j", 0, 9, list(body)), Store("out", (i,), var("s", "f8"))])
+
+
+def test_what_is_not_taken_in_quadruples() -> None:
+    """Loops whose steps read what others write, add in order, or add to computed places stay as they are."""
+    loop = row_loop()
+    quadruples, rest = jammed(loop)
+    assert isinstance(quadruples, Loop) and (quadruples.stop, quadruples.step) == (48, 4)
+    assert isinstance(rest, Loop) and (rest.start, rest.stop, rest.body) == (48, 50, loop.body)
+    i, j = var("i", "i8"), var("j", "i8")
+    for statement in (Combine("s", "add_in_order", load("x", (j,), "f8")),
+                      Combine("s", "add", load("out", (i,), "f8")),
+                      Update("sum", (load("place", (j,), "i8"),), "add", var("t", "f8")),
+                      Store("made", (j,), var("t", "f8"))):
+        unchanged = row_loop(statement)
+        assert jammed(unchanged) == [unchanged]
+    whole = Loop("i", 0, 48, [Update("c", (var("lane", "i8") * 3 + i,), "add", const(1.0))])
+    assert [s.step for s in in_turn(whole, "lane") if isinstance(s, Loop)] == [4]      # nothing is left
+
+
+def test_groups_in_several_blocks() -> None:
+    """Negative indices count from the end in gather and scatter alike; one beyond the bounds is found in any block."""
+    rng = np.random.default_rng(4)
+    n, groups = 3001, 37
+    group, y, a = rng.integers(-groups, groups, n), rng.normal(size=n), rng.normal(size=groups)
+
+    @jitad.value_and_grad
+    def logp(a: Any, group: Any, y: Any) -> Any:
+        r = y - np.exp(a)[group]
+        return -0.5 * np.sum(r * r)
+
+    r = y - np.exp(a)[group]
+    expected = np.zeros(groups)
+    np.add.at(expected, group, r)
+    value, gradient = logp(a, group, y)
+    np.testing.assert_allclose(value, -0.5 * r @ r, rtol=1e-13)
+    np.testing.assert_allclose(gradient, expected * np.exp(a), rtol=1e-11)
+    for place in (0, 1500, n - 1):
+        for wrong in (groups, -groups - 1):
+            bad = group.copy()
+            bad[place] = wrong
+            with pytest.raises(IndexError, match="out of bounds"):
+                logp(a, bad, y)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_logistic_pair(weighted: bool) -> None:
+    """log1p(exp(x)) and its slope as NumPy has them: to rounding, and not finite where exp overflows."""
+    x = np.concatenate([np.linspace(-40, 40, 81), [-745.2, -720.0, 709.7, 709.782712893384, -np.inf, 0.0, -0.0]])
+    w = np.linspace(0.5, 2.0, len(x)) if weighted else np.ones(len(x))
+
+    @jitad.value_and_grad
+    def f(x: Any, w: Any) -> Any:
+        return np.sum(w * np.log1p(np.exp(x)))
+
+    assert ("exp_share" in jitad.jit_grad(lambda x, w: np.sum(w * np.log1p(np.exp(x)))).source(x, w))
+    value, gradient = f(x, w)
+    np.testing.assert_allclose(value, np.sum(w * np.log1p(np.exp(x))), rtol=1e-14)
+    np.testing.assert_allclose(gradient, w * (np.exp(x) / (1 + np.exp(x))), rtol=2e-15, atol=1e-323)
+    for beyond in (709.782712893385, 800.0, np.inf):
+        x[3] = beyond
+        value, gradient = f(x, w)
+        assert value == np.inf
+        assert np.isnan(gradient[3]) and np.isfinite(gradient[[2, 4]]).all()
+    share = jitad.jit(lambda x: np.exp(x) / (np.exp(x) + 1.0))
+    np.testing.assert_allclose(share(x[10:50]), np.exp(x[10:50]) / (1 + np.exp(x[10:50])), rtol=2e-15)

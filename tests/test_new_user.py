@@ -1,0 +1,119 @@
+"""What a new user runs into: ends of quantiles, corrupted files, interrupts, objects that convert themselves."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import jitad
+from jitad import TapeFileError, UnsupportedOperationError, jit, jit_grad
+from jitad.compile import native
+
+pytestmark = pytest.mark.filterwarnings("ignore::jitad.TapeMismatchWarning")
+
+
+@pytest.mark.parametrize("method", ["ppf", "isf"])
+def test_quantiles_have_a_derivative_by_the_scale(method):
+    q = np.array([0.3, 0.5, 0.8])
+    law = getattr(stats.norm, method)
+    by_location, by_scale = jit_grad(lambda loc, scale: np.sum(law(q, loc, scale)), argnums=(0, 1))(0.2, 1.3)
+    assert by_location == 3.0
+    assert by_scale == pytest.approx(np.sum(law(q)), rel=1e-14)
+
+
+def test_quantiles_at_the_ends_are_those_of_scipy():
+    q = np.array([-0.1, 0.0, 0.3, 1.0, 1.1, np.nan])
+    cases = [(stats.norm, (0.2, 1.3)), (stats.norm, (0.2, -1.0)), (stats.gamma, (-2.0, 0.0, 1.0)),
+             (stats.uniform, (1.0, 2.0)), (stats.beta, (2.0, 3.0, 1.0, 2.0))]
+    for law, parameters in cases:
+        got = jit(lambda q, *p, law=law: (law.ppf(q, *p), law.isf(q, *p)))(q, *parameters)
+        np.testing.assert_allclose(got, (law.ppf(q, *parameters), law.isf(q, *parameters)), rtol=1e-12)
+
+
+def test_the_fraction_moves_with_the_number_at_whole_numbers_too():
+    x = np.array([1.5, -1.5, 0.0, -0.0, 3.0, -3.0, np.inf, -np.inf])
+    parts = jit(lambda x: np.modf(x))(x)
+    for got, expected in zip(parts, np.modf(x), strict=True):
+        np.testing.assert_array_equal(got, expected)
+        np.testing.assert_array_equal(np.signbit(got), np.signbit(expected))
+    np.testing.assert_array_equal(jit_grad(lambda x: np.sum(np.modf(x)[0]))(x), [1, 1, 1, 1, 1, 1, 0, 0])
+
+
+def test_a_file_whose_directory_points_before_its_start_is_a_broken_file(tmp_path):
+    path = tmp_path / "square.tape"
+    jit_grad(lambda x: x * x).compile(1.0).save(path)
+    data = bytearray(path.read_bytes())
+    end = data.rindex(b"PK\x05\x06")
+    data[end + 12:end + 16] = (len(data) * 2).to_bytes(4, "little")          # the size of the directory
+    path.write_bytes(bytes(data))
+    with pytest.raises(TapeFileError, match="holds no tape"):
+        jitad.load(path)
+    with pytest.raises(FileNotFoundError):
+        jitad.load(tmp_path / "none.tape")
+
+
+def test_an_interrupt_within_the_compiler_is_an_interrupt(monkeypatch):
+    """ctypes prints what is raised in a callback and goes on; a second attempt succeeds."""
+    class Interrupted:
+        def __init__(self, engine):
+            self.engine = engine
+
+        def __getattr__(self, name):
+            return getattr(self.engine, name)
+
+        def set_object_cache(self, notify):
+            def interrupted(module, code):
+                raise KeyboardInterrupt
+            self.engine.set_object_cache(interrupted)
+
+    make = native.binding.create_mcjit_compiler
+    g = jit_grad(lambda x: np.sum(np.sin(x) * 3.0))
+    monkeypatch.setattr(native.binding, "create_mcjit_compiler", lambda *a: Interrupted(make(*a)))
+    monkeypatch.setattr("sys.unraisablehook", lambda _: None)
+    with pytest.raises(KeyboardInterrupt, match="while a kernel was compiled"):
+        g(np.zeros(2))
+    monkeypatch.undo()
+    np.testing.assert_array_equal(g(np.zeros(2)), [3.0, 3.0])
+
+
+class Threshold:
+    """An object whose truth and number depend on a captured float."""
+
+    def __init__(self, level):
+        self.level = level
+
+    def __bool__(self):
+        return self.level > 1
+
+    def __float__(self):
+        return self.level
+
+
+def test_the_truth_of_a_captured_object_is_a_branch():
+    threshold = Threshold(2.0)
+    g = jit_grad(lambda x: x * x if threshold else x)
+    assert g(3.0) == 6.0
+    threshold.level = 0.5
+    assert g(3.0) == 1.0
+
+
+def test_a_captured_object_that_turns_itself_into_a_number_is_refused():
+    threshold = Threshold(2.0)
+    with pytest.raises(jitad.ConcretizationError, match=r"float\(\) .* at .*test_new_user.py"):
+        jit_grad(lambda x: x * float(threshold))(3.0)
+
+
+class Series:
+    """Looks like a column of a table: an array by request, without arithmetic of its own."""
+
+    def __init__(self, values):
+        self.values = np.asarray(values)
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values
+
+
+def test_a_captured_object_that_turns_itself_into_an_array_is_refused():
+    series = Series([1.0, 2.0])
+    with pytest.raises(UnsupportedOperationError,
+                       match=r"operand of type Series, whose __array__ .* at .*test_new_user.py.* pass the array"):
+        jit_grad(lambda x: np.sum(x * series))(np.ones(2))
