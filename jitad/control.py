@@ -22,6 +22,7 @@ from jitad.trace.leaves import is_dynamic, refusal
 from jitad.trace.loop_body import Body, fitted
 from jitad.trace.pytree import TreeDef, flatten, leaves_of, unflatten
 from jitad.trace.recorder import Recorder, current
+from jitad.trace.where import user_line
 
 __all__ = ["cond", "fori_loop", "scan", "while_loop"]
 
@@ -141,6 +142,10 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     yes, no = ([_lifted(recorder, x, "a result of cond") for x in leaves] for leaves, _ in branches)
     with recorder.plain():
         go = _truth(recorder, pred)
+        for a, b in zip(yes, no, strict=True):
+            if a.shape != b.shape:
+                raise TypeError(f"the branches of cond give results of shapes {a.shape} and {b.shape} (at "
+                                f"{user_line()}); make them equal with np.broadcast_to")
         avals = [_settled(a.aval, b, "a result of cond") for a, b in zip(yes, no, strict=True)]
         yes, no = ([fitted(v, a, "a result of cond") for v, a in zip(vs, avals, strict=True)]      # type: ignore[arg-type]
                    for vs in (yes, no))
@@ -305,6 +310,6 @@ def _settled(before: Aval | None, after: Value | None, path: str) -> Aval | None
     weak = before.weak and after.aval.weak
     dtype = after.dtype if before.weak and not weak else np.result_type(before.dtype, after.dtype)
     if before.shape != after.shape:     # to begin with a broadcast value would be another: its sum, its length
-        raise TypeError(f"{path} has shape {before.shape} before a step and {after.shape} after it (at {user_line()}); "
-                        f"what a loop carries keeps its shape: start with an array, np.full({after.shape}, ...)")
+        raise TypeError(f"{path} has shape {before.shape} before a step and {after.shape} after it; what a loop "
+                        f"carries keeps its shape (at {user_line()}): start with an array of the shape that stays")
     return Aval(before.shape, dtype, weak)

@@ -170,7 +170,8 @@ def export(tape: Tape, name: str, bound: dict[int, Any], path: str | os.PathLike
     except ImportError:
         raise UnsupportedOperationError("export needs the package onnx; install it with `pip install onnx`") from None
     graph = Graph()
-    inputs, given = [], []
+    given: list[str] = []
+    inputs = []
     for place, number in enumerate(tape.inputs):
         aval = tape.nodes[number].aval
         if place in bound:

@@ -80,6 +80,8 @@ EXAMPLES: dict[str, dict[str, tuple[str, tuple[Any, ...]]]] = {
     "scipy.special": {
         "eval_hermite": ("scipy.special.eval_hermite(2, x)", (v,)),
         "eval_hermitenorm": ("scipy.special.eval_hermitenorm(2, x)", (v,)),
+        "eval_jacobi": ("scipy.special.eval_jacobi(2, 0.5, 0.5, x)", (v,)),
+        "hyp2f1": ("scipy.special.hyp2f1(0.5, 1.5, 2.0, x)", (0.3,)),
         "comb": ("scipy.special.comb(x, 2.0)", (5.5,)), "multigammaln": ("scipy.special.multigammaln(x, 2)", (3.5,)),
         "polygamma": ("scipy.special.polygamma(1, x)", (v,)), "factorial": ("scipy.special.factorial(x)", (v,))},
     "scipy.integrate": {

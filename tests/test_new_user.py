@@ -117,3 +117,21 @@ def test_a_captured_object_that_turns_itself_into_an_array_is_refused():
     with pytest.raises(UnsupportedOperationError,
                        match=r"operand of type Series, whose __array__ .* at .*test_new_user.py.* pass the array"):
         jit_grad(lambda x: np.sum(x * series))(np.ones(2))
+
+
+@pytest.mark.parametrize("loop", [
+    lambda x: jitad.fori_loop(0, 3, lambda i, c: np.sum(c) + x, 1.0),
+    lambda x: jitad.scan(lambda c, v: (np.sum(c) + x, v), 1.0, x)[0],
+    lambda x: jitad.while_loop(lambda c: np.sum(c) < 9, lambda c: np.sum(c) + x, 1.0),
+    lambda x: jitad.fori_loop(0, 3, lambda i, c: np.stack([c, c]), x),
+])
+def test_a_carry_that_grows_is_refused(loop):
+    """A first value that was made as large as the second would be another: its sum is."""
+    message = r"init.* has shape .* keeps its shape \(at .*test_new_user.py:\d+\): start with"
+    with pytest.raises(TypeError, match=message):
+        jit(loop)(np.array([0.5, 1.5, 2.5]))
+
+
+def test_branches_of_different_shapes_are_refused():
+    with pytest.raises(TypeError, match=r"branches of cond .* shapes \(\) and \(2,\) \(at .*test_new_user.py"):
+        jit(lambda x: jitad.cond(x[0] > 0, lambda: 0.0, lambda: x))(np.ones(2))

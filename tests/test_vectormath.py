@@ -268,7 +268,8 @@ def largest_error(name: str, got: np.ndarray) -> tuple[float, float]:
 @pytest.mark.parametrize("name", UNARY)
 def test_accuracy(name: str, way: str) -> None:
     error, where = largest_error(name, run(name, way, reference(name)[0]))
-    assert error <= (4 if name in FOUR_ULP else 6 if name in SIX_ULP else 2), f"{name}({where!r}) is {error:.2f} ulp off"
+    allowed = 4 if name in FOUR_ULP else 6 if name in SIX_ULP else 2
+    assert error <= allowed, f"{name}({where!r}) is {error:.2f} ulp off"
 
 
 def test_the_accuracy_test_notices_a_wrong_coefficient(monkeypatch) -> None:

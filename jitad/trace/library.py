@@ -82,10 +82,11 @@ def _refusing(function: Any) -> Callable[..., Any]:
 
     @wraps(function, updated=())
     def replacement(*args: Any, **kwargs: Any) -> Any:
+        given = args, kwargs
         args, kwargs = plain(args), plain(kwargs)
         builder = builder_in(args, kwargs)
         if builder is None:
-            return function(*args, **kwargs)
+            return function(*given[0], **given[1])                  # local arrays know then that their memory is shared
         if known is not None:
             raise refused(builder, name, reasons.WHY[known])
         before = len(getattr(builder, "refusals", ()))

@@ -19,7 +19,7 @@ LETTERS = string.ascii_letters
 
 @implements(np.einsum)
 def einsum(*operands: Any, out: Any = None, optimize: Any = False, dtype: Any = None, order: str = "K",
-           casting: str = "safe") -> Any:
+           casting: Any = "safe") -> Any:
     terms, result, arrays = _parse(operands)
     if dtype is None:
         dtype = np.result_type(*(a.dtype for a in arrays))

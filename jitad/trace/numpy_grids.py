@@ -2,17 +2,28 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import wraps
 from typing import Any
 
 import numpy as np
 
 from jitad.primitives.core import cast
 from jitad.tape import Value
-from jitad.trace.dispatch import as_value, builder_in, detached, implements, lift_all, plain, refused, stand_in
+from jitad.trace.dispatch import (
+    as_value,
+    builder_in,
+    detached,
+    implements,
+    lift_all,
+    noted_line,
+    plain,
+    refused,
+    stand_in,
+)
 from jitad.trace.numpy_elementwise import choose, result_dtype_key
 from jitad.trace.numpy_shape import at_least, ravel
-from jitad.trace.substitutes import substitute
+from jitad.trace.substitutes import SUBSTITUTES, substitute
 from jitad.trace.ufuncs import as_float
 
 
@@ -105,16 +116,19 @@ def arange(*args: Any, start: Any = None, stop: Any = None, step: Any = None, dt
     return cast(start + as_value(builder, np.arange(count, dtype=np.float64)) * step, kind)
 
 
+def _whole(x: Any) -> Any:
+    return operator.index(x) if isinstance(x, Value) and x.dtype.kind in "iu" else x  # type: ignore[arg-type]
+
+
 def _of_sizes(function: Any) -> None:
     @substitute(function)
     def rule(*args: Any, **kwargs: Any) -> Any:
         """Traced whole numbers are recorded as they are; NumPy refuses others."""
-        args = [operator.index(a) if isinstance(a, Value) and a.dtype.kind in "iu" else a for a in args]
-        kwargs = {k: operator.index(a) if isinstance(a, Value) and a.dtype.kind in "iu" else a
-                  for k, a in kwargs.items()}
-        if builder_in(args, kwargs) is not None:
+        sizes = [_whole(a) for a in args]
+        kwargs = {k: _whole(a) for k, a in kwargs.items()}
+        if builder_in(sizes, kwargs) is not None:
             raise TypeError(f"{function.__name__} takes whole numbers, not traced floating ones")
-        return function(*args, **kwargs)
+        return function(*sizes, **kwargs)
 
 
 for _function in (np.tri, np.tril_indices, np.triu_indices, np.diag_indices, np.bartlett, np.blackman, np.hamming,
@@ -164,20 +178,35 @@ def diag_indices_from(arr: Any) -> Any:
     return np.diag_indices_from(stand_in(arr.shape))
 
 
+def _watched(original: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """As `substitute`, for what keeps hold of an array: a local array is to know that."""
+    def enter(impl: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(original, updated=())
+        def replacement(*args: Any, **kwargs: Any) -> Any:
+            builder = builder_in(plain(args), plain(kwargs))
+            if builder is None:
+                return original(*args, **kwargs)
+            with noted_line(builder):
+                return impl(*plain(args), **plain(kwargs))
+        SUBSTITUTES[original] = replacement
+        return impl
+    return enter
+
+
 # --- walks over elements -----------------------------------------------------------------------------
 
-@substitute(np.ndenumerate)
+@_watched(np.ndenumerate)
 def ndenumerate(arr: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
     arr, = lift_all(arr)
     return ((at, arr[at]) for at in np.ndindex(arr.shape))
 
 
-@substitute(np.nditer)
+@_watched(np.nditer)
 def nditer(*args: Any, **kwargs: Any) -> Any:
     raise refused(builder_in(args, kwargs), "numpy.nditer", "loop over np.ndindex(x.shape) and index with it")
 
 
-@substitute(np.broadcast)
+@_watched(np.broadcast)
 def broadcast(*args: Any) -> np.broadcast:
     """Shapes alone: its iterator is not that of the values."""
     return np.broadcast(*(stand_in(np.shape(a)) for a in args))
@@ -210,7 +239,8 @@ class Joiner:
                 numbers = [int(n) for n in text.split(",")]
             except ValueError:
                 raise refused(builder, f"numpy.r_[{text!r}, ...]", "use np.concatenate") from None
-            axis, ndmin, place = (*numbers, *(axis, ndmin, place)[len(numbers):])
+            numbers += [axis, ndmin, place][len(numbers):]
+            axis, ndmin, place = numbers
         return np.concatenate([self._part(builder, p, ndmin, place) for p in parts], axis)
 
     def _part(self, builder: Any, part: Any, ndmin: int, place: int) -> Any:

@@ -38,11 +38,12 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
 
 def _along(builder: Any, a: Any, axis: int, before: int, after: int, mode: str, options: dict[str, Any]) -> Any:
     n, lead = a.shape[axis], (slice(None),) * axis
+    number_pad: Any = np.pad
     if mode in _REPEATING:
         odd = options.get("reflect_type") == "odd"
         if odd and mode in ("reflect", "symmetric"):
             return _odd(a, axis, before, after, mode)
-        return a[(*lead, np.pad(np.arange(n), (before, after), mode))]
+        return a[(*lead, number_pad(np.arange(n), (before, after), mode))]
     parts = [a]
     for side, width in ((0, before), (1, after)):
         if not width:
@@ -83,7 +84,8 @@ def _rounded(value: Any, a: Any) -> Any:
 def _of(given: Any, axis: int, side: int, ndim: int) -> Any:
     """The value of an option for one side of an axis."""
     if isinstance(given, Value):
-        return given if given.ndim == 0 else np.broadcast_to(given, (ndim, 2))[axis, side]
+        pairs: Any = broadcast_to(given, (ndim, 2)) if given.ndim else None
+        return given if pairs is None else pairs[axis, side]
     if builder_in(given) is not None:
         pair = given[axis] if len(given) == ndim and isinstance(given[axis], (list, tuple)) else given[-1] if (
             len(given) == 1) else given

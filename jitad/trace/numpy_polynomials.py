@@ -63,12 +63,13 @@ def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
     dtype = np.result_type(u.dtype, v.dtype)
     m, n = len(u) - 1, len(v) - 1
     scale = 1.0 / v[0]
-    quotient, rest = [], cast(u, dtype)
+    quotient: list[Any] = []
+    rest: Any = cast(u, dtype)
     for k in range(m - n + 1):
         d = scale * rest[k]
         quotient.append(d)
         rest = np.concatenate([rest[:k], rest[k:k + n + 1] - d * v, rest[k + n + 1:]])
-    q = np.stack(quotient) if quotient else as_value(u.builder, np.zeros(1, dtype))
+    q: Any = np.stack(quotient) if quotient else as_value(u.builder, np.zeros(1, dtype))
     while len(rest) > 1 and np.allclose(rest[0], 0, rtol=1e-14):    # recorded branches
         rest = rest[1:]
     return cast(q, dtype), rest

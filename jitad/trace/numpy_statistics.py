@@ -43,7 +43,8 @@ def cov(m: Any, y: Any = None, rowvar: Any = True, bias: Any = False, ddof: Any 
         free = total - lost
     if builder_in(free) is None:
         free = max(float(free), 0.0)
-    return np.squeeze(cast(centred @ weighted.T * np.true_divide(1, free), common))
+    result: Any = cast(centred @ weighted.T * np.true_divide(1, free), common)
+    return np.squeeze(result)
 
 
 def _weights(builder: Any, n: int, fweights: Any, aweights: Any) -> Any:
@@ -131,7 +132,8 @@ def _along(f: Any, axis: int, h: Any, edge_order: int) -> Any:
     else:
         first = -1.5 / h * at(1) + 2.0 / h * at(1, 2) - 0.5 / h * at(2, 3)
         last = 0.5 / h * at(-3, -2) - 2.0 / h * at(-2, -1) + 1.5 / h * at(-1, None)
-    return cast(np.concatenate([first, inside, last], axis=axis), f.dtype)
+    joined: Any = np.concatenate([first, inside, last], axis=axis)
+    return cast(joined, f.dtype)
 
 
 @implements(np.unwrap)

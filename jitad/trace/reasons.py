@@ -107,8 +107,8 @@ REFUSED: dict[str, dict[str, str]] = {
             page_trend_test pearsonr percentileofscore permutation_test pmean pointbiserialr poisson_means_test power
             power_divergence ppcc_max ppcc_plot probplot quantile quantile_test rankdata ranksums relfreq
             rvs_ratio_uniforms scoreatpercentile sem shapiro siegelslopes sigmaclip skew skewtest sobol_indices
-            somersd spearmanr spearmanrho theilslopes tiecorrect tmax tmean tmin trim1 trim_mean trimboth truncate tsem tstd
-            ttest_1samp ttest_ind ttest_ind_from_stats ttest_rel tukey_hsd tvar variation wasserstein_distance
+            somersd spearmanr spearmanrho theilslopes tiecorrect tmax tmean tmin trim1 trim_mean trimboth truncate tsem
+            tstd ttest_1samp ttest_ind ttest_ind_from_stats ttest_rel tukey_hsd tvar variation wasserstein_distance
             wasserstein_distance_nd weightedtau wilcoxon yeojohnson yeojohnson_llf yeojohnson_normmax
             yeojohnson_normplot zmap zscore rv_continuous rv_discrete rv_histogram BootstrapMethod CensoredData
             MonteCarloMethod PermutationMethod dirichlet_multinomial""",

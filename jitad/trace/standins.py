@@ -163,8 +163,9 @@ def _forward(name: str) -> Callable[..., Any]:
     return special
 
 
-_CONVERTED = {"__bool__": bool, "__float__": float, "__int__": int, "__len__": operator.index,
-              "__index__": operator.index}   # of which Python takes nothing but its own numbers
+# What Python takes nothing but its own numbers from.
+_CONVERTED: dict[str, Callable[[Any], Any]] = {
+    "__bool__": bool, "__float__": float, "__int__": int, "__len__": operator.index, "__index__": operator.index}
 
 
 # --- classes --------------------------------------------------------------------------------

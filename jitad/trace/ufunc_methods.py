@@ -65,8 +65,8 @@ def _reduce(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, out: 
         typed = {} if dtype is None or ufunc not in (np.add, np.multiply) else {"dtype": dtype}
         return call(_FUNCTIONS[ufunc], array, axis=axis, keepdims=keepdims, **given, **chosen, **typed)
     x = as_value(builder_in(array, initial, where), array)
-    probe = ufunc.reduce(_ones(x), axis=axis, dtype=dtype, keepdims=keepdims, **dict.fromkeys(given, 1), **({
-        "where": np.ones((1,) * x.ndim, bool)} if chosen else {}))          # NumPy's own errors
+    options: dict[str, Any] = {**dict.fromkeys(given, 1), **({"where": np.ones((1,) * x.ndim, bool)} if chosen else {})}
+    probe = ufunc.reduce(_ones(x), axis=axis, dtype=dtype, keepdims=keepdims, **options)      # NumPy's own errors
     axes = axes_of(axis, x.ndim)
     x = _operands(ufunc, x, dtype, probe.dtype)
     if chosen:
@@ -134,11 +134,13 @@ def _reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: int = 0, dtype: A
     if ufunc is np.add and (starts < ends).all():
         segment = np.repeat(np.arange(len(starts)), ends - starts)
         rows = x[int(starts[0]):]
-        total = scatter(rows, as_value(builder, segment), axes=(0,), shape=(len(starts), *x.shape[1:]))
-        return np.moveaxis(cast(total, found), 0, axis)
-    parts = [x[i] if i >= j else _lines(ufunc, np.moveaxis(x[i:j], 0, -1), None)
+        total: Any = scatter(rows, as_value(builder, segment), axes=(0,), shape=(len(starts), *x.shape[1:]))
+        total = cast(total, found)
+        return np.moveaxis(total, 0, axis)
+    parts: list[Any] = [x[i] if i >= j else _lines(ufunc, np.moveaxis(x[i:j], 0, -1), None)
              for i, j in zip(starts.tolist(), ends.tolist(), strict=True)]
-    return np.stack([cast(p, found) for p in parts], axis=axis)
+    segments: Any = [cast(p, found) for p in parts]
+    return np.stack(segments, axis=axis)
 
 
 _METHODS: dict[str, Callable[..., Any]] = {"reduce": _reduce, "accumulate": _accumulate, "reduceat": _reduceat,
