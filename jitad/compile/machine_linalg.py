@@ -173,6 +173,10 @@ def lu_order(out: Any, a: Any, batch: int, n: int) -> int:
     return _of_row("lu_order")(out, (a, (batch, n, n)))
 
 
+def lu_pivots(out: Any, order: Any, batch: int, n: int) -> int:
+    return _of_row("lu_pivots")(out, (order, (batch, n)))
+
+
 def expm(out: Any, a: Any, batch: int, n: int) -> int:
     return _of_row("expm")(out, (a, (batch, n, n)))
 
@@ -195,6 +199,7 @@ def solveh_banded(out: Any, ab: Any, b: Any, _: int, rows: int, n: int, k: int) 
 
 __all__ = [
     "cholesky", "cholesky_cotangent", "cholesky_inverse", "cofactor", "cofactor_tangent", "det", "det_factored",
-    "eigh", "eigvalsh", "expm", "factor", "gemm", "inv", "inv_factored", "lu", "lu_order", "orthogonal_factor",
+    "eigh", "eigvalsh", "expm", "factor", "gemm", "inv", "inv_factored", "lu", "lu_order", "lu_pivots",
+    "orthogonal_factor",
     "pinv", "qr", "slogdet_log", "slogdet_log_factored", "slogdet_sign", "slogdet_sign_factored", "solve",
     "solve_banded", "solve_factored", "solve_triangular", "solveh_banded", "sqrtm", "svd", "svdvals", "sylvester"]

@@ -37,7 +37,7 @@ ROUTINES: dict[str, Callable[..., None]] = {
         "solve", "inv", "det", "slogdet_sign", "slogdet_log", "factor", "solve_factored", "inv_factored",
         "det_factored", "slogdet_sign_factored", "slogdet_log_factored")},
     **{name: getattr(spectral, name) for name in (
-        "eigh", "eigvalsh", "svd", "svdvals", "pinv", "orthogonal_factor", "qr", "lu", "lu_order")},
+        "eigh", "eigvalsh", "svd", "svdvals", "pinv", "orthogonal_factor", "qr", "lu", "lu_order", "lu_pivots")},
     **{name: getattr(functions, name) for name in ("expm", "sylvester", "sqrtm", "solve_banded", "solveh_banded")},
     "cofactor": cofactor, "cofactor_tangent": cofactor_tangent, "argsort": argsort, "positions": positions,
     "sparse_rows": sparse_rows, "sparse_columns": sparse_columns, "sparse_entries": sparse_entries,

@@ -221,3 +221,23 @@ def lu_order(code: Code, out: Any, a: Any, batch: int, n: int) -> None:
             code.store(first, order, pivot)
         code.loop(0, n, swap)
     code.rolled(0, batch, each)
+
+
+def lu_pivots(code: Code, out: Any, order: Any, batch: int, n: int) -> None:
+    """The pivots of each order of rows."""
+    if not n:
+        return
+    rows = code.work(n, INT64)
+
+    def each(i: Index) -> None:
+        wanted, pivots = code.at(order, code.mul(i, n)), code.at(out, code.mul(i, n))
+        code.loop(0, n, lambda j: code.store(code.integer(j), rows, j))
+
+        def swap(j: Index) -> None:
+            row = code.load(wanted, j)
+            pivot = code.folded(j, n, code.integer(j), lambda k, found: code.builder.select(
+                code.builder.icmp_signed("==", code.load(rows, k), row), code.integer(k), found))
+            code.store(pivot, pivots, j)
+            code.store(code.load(rows, j), rows, pivot)
+        code.loop(0, n, swap)
+    code.rolled(0, batch, each)

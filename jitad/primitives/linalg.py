@@ -30,7 +30,7 @@ from jitad.primitives.linalg_core import (
 )
 from jitad.primitives.linalg_forms import positive_diagonal, triangles
 from jitad.primitives.linalg_functions import expm, orthogonal_factor, sqrtm, sylvester
-from jitad.primitives.linalg_qr import lu, lu_order, permuted, pinv, qr, qr_parts
+from jitad.primitives.linalg_qr import lu, lu_order, lu_pivots, order_of_pivots, permuted, pinv, qr, qr_parts
 from jitad.primitives.linalg_spectral import column, columns, eigh, svd, svd_parts
 from jitad.primitives.linalg_triangular import solve_triangular
 from jitad.primitives.reduce import reduce_sum

@@ -5,6 +5,7 @@ The formulas for QR are those of S. F. Walter et al., "Algorithmic differentiati
 """
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -83,11 +84,21 @@ def _factored(a: Any) -> tuple[Any, Any]:
     return factors, pivots
 
 
-def _permutation(pivots: Any) -> Any:
+def order_of_pivots(pivots: Any) -> Any:
+    """The order of rows after LAPACK's swaps: row i with row ``pivots[i]``, one after the other."""
     order = np.arange(len(pivots))
     for i, p in enumerate(pivots):
         order[[i, p]] = order[[p, i]]
     return order
+
+
+def _pivots_of_order(order: Any) -> Any:
+    """The swaps, of which each finds its row where the earlier ones have left it."""
+    rows, pivots = list(range(len(order))), np.empty(len(order), np.int64)
+    for i, wanted in enumerate(order):
+        pivots[i] = rows.index(wanted, i)
+        rows[pivots[i]] = rows[i]
+    return pivots
 
 
 def _halves(y: Value) -> tuple[Value, Value]:
@@ -137,10 +148,18 @@ def _back(x: Value, order: Value) -> Value:
 
 
 lu_order = Primitive(
-    "lu_order", evaluate=lambda a: _each(lambda m: _permutation(_factored(m)[1]), a, a.shape[:-1], np.int64),
+    "lu_order", evaluate=lambda a: _each(lambda m: order_of_pivots(_factored(m)[1]), a, a.shape[:-1], np.int64),
     infer=lambda a: Aval((*square_batch(a), a.shape[-1]), np.dtype(np.int64)), cost=100, batch=leading,
     samples=lambda rng: [((regular(rng)[::-1],), {}), ((regular(rng, 2),), {})])
 """The order of rows p with which ``a[p] = L @ U``, by partial pivoting."""
+
+lu_pivots = Primitive(
+    "lu_pivots", evaluate=lambda order: np.reshape(
+        [_pivots_of_order(line) for line in order.reshape(-1, order.shape[-1])], order.shape).astype(np.int64),
+    infer=lambda order: order, cost=20, batch=leading,
+    info={"numbers": lambda order, out: (math.prod(order.shape[:-1]), order.shape[-1])},
+    samples=lambda rng: [((rng.permutation(7),), {}), ((np.array([[2, 0, 1], [0, 1, 2]]),), {})])
+"""The pivots that give an order of rows, as LAPACK counts them: row i was swapped with row ``pivots[i]``."""
 
 lu: Primitive = Primitive(
     "lu", evaluate=lambda a, order: _each(lambda m: _factored(m)[0], a, a.shape, a.dtype),
@@ -188,4 +207,4 @@ pinv = Primitive(
                          for s in ((4, 2), (2, 2, 4), (3, 3))])
 """The pseudoinverse; singular values up to `rcond` times the largest count as zero, and stay so."""
 
-__all__ = ["lu", "lu_order", "permuted", "pinv", "qr", "qr_parts"]
+__all__ = ["lu", "lu_order", "lu_pivots", "order_of_pivots", "permuted", "pinv", "qr", "qr_parts"]

@@ -198,20 +198,17 @@ def _inverse_order(order: Value) -> Value:
 
 @substitute("scipy.linalg", "lu_factor")
 def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """The second array is the order of rows, for `lu_solve`, where SciPy has pivots."""
-    return factored(a, "lu_factor")
+    both, order = factored(a, "lu_factor")
+    return both, cast(rows.lu_pivots(order), np.int32)
 
 
 @substitute("scipy.linalg", "lu_solve")
 def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True) -> Any:
-    both, order = lu_and_piv
+    both, pivots = lu_and_piv
     both, b = lift_all(both, b)
     if trans not in (0, 1, 2):
         raise ValueError(f"Illegal value encountered in trans={trans}")
-    if not isinstance(order, Value):
-        order = as_value(both.builder, _order_of_pivots(np.asarray(order)))
-    elif order.node.prim is not rows.lu_order:
-        raise refused(both, "scipy.linalg.lu_solve with pivots that are computed", "pass the result of lu_factor")
+    order = _order_of_rows(both, pivots)
 
     def solved(p: Any, q: Any) -> Any:
         if trans:
@@ -221,11 +218,16 @@ def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False,
     return with_columns(solved, check_square(both), b, b.ndim == 1)
 
 
-def _order_of_pivots(pivots: Any) -> Any:
-    order = np.arange(len(pivots))
-    for i, p in enumerate(pivots):
-        order[[i, p]] = order[[p, i]]
-    return order
+def _order_of_rows(both: Value, pivots: Any) -> Value:
+    """What the pivots of `lu_factor` were made of."""
+    if not isinstance(pivots, Value):
+        return as_value(both.builder, rows.order_of_pivots(np.asarray(pivots)))
+    node = pivots.node
+    while node.prim.name in ("cast", "alias"):
+        node = both.builder.nodes[node.inputs[0]]
+    if node.prim is not rows.lu_pivots:
+        raise refused(both, "scipy.linalg.lu_solve with pivots that are computed", "pass the result of lu_factor")
+    return both.builder.value(node.inputs[0])
 
 
 # --- functions of matrices -----------------------------------------------------------------------
