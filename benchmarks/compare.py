@@ -215,9 +215,10 @@ def main(arguments: list[str] | None = None) -> None:
         parser.error(f"unknown model: {', '.join(sorted(unknown))}; known: {', '.join(known)}")
     rows = []
     for name in options.names or known:
-        print(f"{name} ...", file=sys.stderr, flush=True)
+        print(f"{name} ...", end="", file=sys.stderr, flush=True)
         rows.append(measure(known[name], max(LEAST_ROUNDS, options.rounds), options.first_rounds,
                             folders if name in outside else None, 1 / stan[name] if name in stan else None))
+        print("\b\b\b", *(f"{engine} {readable(t)}," for engine, t in rows[-1].warm.items()), file=sys.stderr, flush=True)
     lines = [*table(rows), "", *overheads(), *machine()]
     print("\n".join(lines))
     if options.write:

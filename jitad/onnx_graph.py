@@ -171,7 +171,7 @@ def export(tape: Tape, name: str, bound: dict[int, Any], path: str | os.PathLike
         raise UnsupportedOperationError("export needs the package onnx; install it with `pip install onnx`") from None
     graph = Graph()
     given: list[str] = []
-    inputs = []
+    inputs: list[Any] = []
     for place, number in enumerate(tape.inputs):
         aval = tape.nodes[number].aval
         if place in bound:

@@ -302,6 +302,7 @@ def test_refused(function, words):
     (lambda z: complex(z[0], 1.0), ConcretizationError, "1j"),
     (lambda z: int(z[0]), TypeError, "int"), (lambda z: np.arange(3)[z[0]], (TypeError, IndexError), "ind"),
     (lambda z: round(z[0]), TypeError, "__round__"), (lambda z: z.__setitem__(0, 1), MutationError, "written"),
+    (lambda z: np.linalg.eigvalsh(np.outer(z, z.conj()), "X"), ValueError, "UPLO argument must be 'L' or 'U'"),
     (lambda z: np.zeros(3).__iadd__(z), TypeError, "Cannot cast"), (lambda z: bool(z), ValueError, "ambiguous"),
     (lambda z: jit_grad(lambda y: np.abs(y).sum())(z), ArgumentTypeError, "complex128 cannot be differentiated"),
     (lambda z: np.zeros(3).__setitem__(0, z[0]), UnsupportedOperationError, "complex")])

@@ -96,6 +96,8 @@ SCIPY = [
     ("lu permuted", lambda x: of("lu")(x + 4 * np.eye(3)[[1, 2, 0]], permute_l=True), (SQUARE,)),
     ("lu indices", lambda x: of("lu")(x + 4 * np.eye(3)[[1, 2, 0]], p_indices=True), (SQUARE,)),
     ("lu_factor", lambda x: of("lu_factor")(x + 4 * np.eye(3)[[1, 2, 0]])[0], (SQUARE,)),
+    ("lu_factor pivots", lambda x: of("lu_factor")(x[::-1] + 4 * np.eye(3)[[1, 2, 0]])[1] * 1.0, (SQUARE,)),
+    ("lu_factor batch", lambda x: of("lu_factor")(x[..., ::-1, :])[1] * 1.0, (BATCH,)),
     *((f"lu_solve {t}", lambda x, y, t=t: of("lu_solve")(of("lu_factor")(x + 4 * np.eye(3)[[1, 2, 0]]), y, trans=t),
        (SQUARE, (3, 2))) for t in (0, 1)),
     ("lu_solve vector", lambda x, y: of("lu_solve")(of("lu_factor")(spd(x)), y), (SQUARE, (3,))),

@@ -267,7 +267,8 @@ def test_what_only_the_compiled_order_of_sums_makes_infinite():
 
 @pytest.mark.parametrize(("transform", "words"), [
     (jitad.hvp, "the product with the Hessian for `x` of"), (jitad.hessian, "the block `x_x` of the Hessian of"),
-    (jitad.derivative, "the derivative of `result` of"), (jitad.second_derivative, "the second derivative of `result` of"),
+    (jitad.derivative, "the derivative of `result` of"),
+    (jitad.second_derivative, "the second derivative of `result` of"),
     (jitad.jacobian, "the block `result_x` of the Jacobian of")], ids=lambda x: getattr(x, "__name__", ""))
 def test_every_derivative_has_its_words(transform, words):
     g = transform(lambda x: np.sqrt(x))

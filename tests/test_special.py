@@ -149,6 +149,8 @@ EDGES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], tuple[Any, ...]]] = 
     "exprel": (special.exprel, ([0.0, 1.0],), ([0.5, 1.0],)),
     "boxcox": (special.boxcox, ([3.0, 1.0], [0.0, 0.0]), ([1 / 3, 1.0], [math.log(3) ** 2 / 2, 0.0])),
     "boxcox at 0": (special.boxcox, (0.0, 2.0), (0.0, 0.25)),
+    "boxcox at the other end": (special.boxcox, ([INF, INF, 0.0, NAN], [-2.0, 2.0, -2.0, 2.0]),
+                                ([0.0, INF, INF, NAN], [0.25, INF, INF, NAN])),
     "boxcox1p": (special.boxcox1p, (2.0, 0.0), (1 / 3, math.log(3) ** 2 / 2)),
     "inv_boxcox": (special.inv_boxcox, (1.0, 0.0), (math.e, -math.e / 2)),
     "sinc": (special.sinc, ([0.0, 1.0],), ([0.0, -1.0],)),

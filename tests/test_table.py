@@ -21,7 +21,8 @@ WITHOUT_SAMPLES = {
     "stop_gradient": "has no derivative on purpose; tested by hand below",
     "gemm": "a contraction, made by the compiler for BLAS; tested with the kernels",
     **dict.fromkeys(("factor", "solve_factored", "inv_factored", "det_factored", "slogdet_sign_factored",
-                     "slogdet_log_factored", "eigvalsh", "svdvals"), "made by the compiler for matrices with several routines"),
+                     "slogdet_log_factored", "eigvalsh", "svdvals"),
+                    "made by the compiler for matrices with several routines"),
     "scan": "its result is a bundle; tested in test_scan.py",
     "pick": "its operand is a bundle; tested in test_scan.py",
 }

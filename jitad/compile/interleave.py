@@ -12,10 +12,13 @@ from jitad.compile.vectormath import EXPANSIONS
 
 LONG = 64         # steps from which it pays
 MOST = 3          # functions in a step, beyond which there is enough to do
+CHAINS = frozenset("exp exp2 expm1 log log2 log10 log1p tanh expit log_expit softplus logaddexp log1p_exp exp_share "
+                   "sin cos".split())
+"""Others have independent parts of their own."""
 
 
 def paired(loop: Loop) -> bool:
-    """Whether the steps of `loop` call a math function, but not many, and there are many steps."""
+    """Whether the steps of `loop` call a math function, but not many nor large ones, and there are many steps."""
     if isinstance(loop.start, int) and isinstance(loop.stop, int) and loop.stop - loop.start < LONG:
         return False
     found = 0
@@ -28,6 +31,6 @@ def paired(loop: Loop) -> bool:
             e = stack.pop()
             if id(e) not in seen:
                 seen.add(id(e))
-                found += e.op in EXPANSIONS
+                found += 0 if e.op not in EXPANSIONS else 1 if e.op in CHAINS else MOST + 1
                 stack += [a for a in e.args if isinstance(a, Expr)]
     return 0 < found <= MOST

@@ -124,7 +124,8 @@ def load_code(code: bytes) -> Native:
 
 
 def preferring(text: str, bits: int) -> str:
-    """The module with vectors of `bits` preferred in its kernels. Not in the routines (``jitad.solve...``): their
-    transposes take seconds to compile for wide vectors."""
-    attribute = f'"prefer-vector-width"="{bits}"'
+    """The module with vectors of `bits` preferred in its kernels, on a stack where each lies in one cache line: else
+    what does not fit into registers is read twice as slowly, depending on the caller. Not in the routines
+    (``jitad.solve...``): their transposes take seconds to compile for wide vectors."""
+    attribute = f'"prefer-vector-width"="{bits}" "stackrealign"'
     return re.sub(r'^(define [^@\n]*@"?jitad_\w+"?\([^\n{]*?)(\s*\{?)$', rf"\1 {attribute}\2", text, flags=re.MULTILINE)

@@ -180,41 +180,39 @@ class Factors:
         else:
             self.code.lapack("trsm", "R", half, "NT"[trans == "N"], unit, k, self.n, 1.0, self.lu, self.n, x, k)
 
+    def _take(self, x: Any, k: int, i: Index, j: Index, place: Index) -> None:
+        """Take from row i of the right-hand sides row j times the factor at `place`."""
+        code = self.code
+        factor, mine, row = code.load(self.lu, place), code.mul(i, k), code.mul(j, k)
+        code.loop(0, k, lambda c: code.store(code.minus(
+            code.load(x, code.add(mine, c)), factor, code.load(x, code.add(row, c))), x, code.add(mine, c)))
+
     def _substitute_transposed(self, x: Any, k: int) -> None:
         code, n, lu = self.code, self.n, self.lu
-
-        def take(i: Index, j: Index) -> None:
-            factor, mine, row = code.load(lu, self._at(j, i)), code.mul(i, k), code.mul(j, k)
-            code.loop(0, k, lambda c: code.store(code.minus(
-                code.load(x, code.add(mine, c)), factor, code.load(x, code.add(row, c))), x, code.add(mine, c)))
 
         def down(j: Index) -> None:
             row, pivot = code.mul(j, k), code.load(lu, self._at(j, j))
             code.loop(0, k, lambda c: code.store(code.over(
                 code.load(x, code.add(row, c)), pivot), x, code.add(row, c)))
-            code.loop(code.add(j, 1), n, lambda i: take(i, j))
+            code.loop(code.add(j, 1), n, lambda i: self._take(x, k, i, j, self._at(j, i)))
 
         def up(step: Index) -> None:
             j = code.sub(n - 1, step)
-            code.loop(0, j, lambda i: take(i, j))
+            code.loop(0, j, lambda i: self._take(x, k, i, j, self._at(j, i)))
         code.loop(0, n, down)
         code.loop(0, n, up)
 
     def _substitute(self, x: Any, k: int) -> None:
         code, n, lu = self.code, self.n, self.lu
 
-        def take(i: Index, j: Index) -> None:
-            factor, mine, row = code.load(lu, self._at(i, j)), code.mul(i, k), code.mul(j, k)
-            code.loop(0, k, lambda c: code.store(code.minus(
-                code.load(x, code.add(mine, c)), factor, code.load(x, code.add(row, c))), x, code.add(mine, c)))
-
         def back(step: Index) -> None:
             j = code.sub(n - 1, step)
             row, pivot = code.mul(j, k), code.load(lu, self._at(j, j))
             code.loop(0, k, lambda c: code.store(code.over(
                 code.load(x, code.add(row, c)), pivot), x, code.add(row, c)))
-            code.loop(0, j, lambda i: take(i, j))
-        code.loop(0, n, lambda j: code.loop(code.add(j, 1), n, lambda i: take(i, j)))
+            code.loop(0, j, lambda i: self._take(x, k, i, j, self._at(i, j)))
+        code.loop(0, n, lambda j: code.loop(
+            code.add(j, 1), n, lambda i: self._take(x, k, i, j, self._at(i, j))))
         code.loop(0, n, back)
 
     def invert(self, x: Any) -> None:

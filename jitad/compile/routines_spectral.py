@@ -8,6 +8,7 @@ from typing import Any
 
 from jitad.compile.routines_code import INT32, Code, Index
 from jitad.compile.routines_solve import gemm
+from jitad.compile.scalar_llvm import INT64
 
 # --- symmetric eigenvalues ---------------------------------------------------------------------
 

@@ -1,7 +1,9 @@
 """The `loop` and `sum` of scalar expressions as LLVM IR: inside of functions that are called once for each element."""
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from typing import Any
 
 from llvmlite import ir
@@ -58,7 +60,7 @@ def build_sum(builder: ir.IRBuilder, body: Terms, build: Build) -> list[Any]:
 
 def _table(module: ir.Module, column: tuple[float, ...]) -> ir.GlobalVariable:
     kind = ir.ArrayType(DOUBLE, len(column))
-    name = f"jitad.column.{hash(column)}"
+    name = f"jitad.column.{sha256(struct.pack(f'{len(column)}d', *column)).hexdigest()[:32]}"
     known = module.globals.get(name)
     if known is None:
         known = ir.GlobalVariable(module, kind, name)

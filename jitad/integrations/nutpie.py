@@ -71,7 +71,7 @@ def from_logp(
         ``{"mu": (), "eta": (8,)}`` means ``mu = theta[0]``, ``eta = theta[1:9]``, so d = 9.
         An integer ``n`` means ``(n,)``. Blocks are in C order.
     data
-        What ``logp`` takes after ``theta``, as a tuple. Bound once, not copied per call.
+        What ``logp`` takes after ``theta``, as a tuple. Copied once; what depends on it alone is computed once.
     transform
         ``transform(theta) -> {name: array}``: what the trace stores instead of the
         blocks of ``theta``. Runs as ordinary Python once per draw.

@@ -204,6 +204,6 @@ def one_everywhere(a: Value) -> Value:
 
 __all__ = [
     "cholesky", "cholesky_cotangent", "cholesky_inverse", "cofactor", "cofactor_tangent", "column", "columns",
-    "det", "eigh", "expm", "inv", "lu", "lu_order", "mT", "matmul", "orthogonal_factor", "permuted", "pinv", "qr",
-    "qr_parts", "slogdet", "slogdet_log", "slogdet_sign", "solve", "solve_banded", "solve_triangular",
-    "solveh_banded", "sqrtm", "svd", "svd_parts", "sylvester"]
+    "det", "eigh", "expm", "inv", "lu", "lu_order", "lu_pivots", "mT", "matmul", "order_of_pivots",
+    "orthogonal_factor", "permuted", "pinv", "qr", "qr_parts", "slogdet", "slogdet_log", "slogdet_sign", "solve",
+    "solve_banded", "solve_triangular", "solveh_banded", "sqrtm", "svd", "svd_parts", "sylvester"]

@@ -81,15 +81,15 @@ gdtr = pointer("gdtr", _gamma_cdf(1.0), domain=(SHAPE, SHAPE, POSITIVE))
 gdtrc = pointer("gdtrc", _gamma_cdf(-1.0), domain=(SHAPE, SHAPE, POSITIVE))
 
 
-def _poisson(sign: float, name: str) -> Any:
+def _poisson(sign: float) -> Any:
     """Of ``gammaincc(floor(k) + 1, m)``."""
     def partials(y: Value, k: Value, m: Value) -> Any:
         return None, -sign * gamma_density(floor(k) + 1.0, m)
     return partials
 
 
-pdtr = pointer("pdtr", _poisson(1.0, "pdtr"), domain=((2.1, 2.9), POSITIVE))
-pdtrc = pointer("pdtrc", _poisson(-1.0, "pdtrc"), domain=((2.1, 2.9), POSITIVE))
+pdtr = pointer("pdtr", _poisson(1.0), domain=((2.1, 2.9), POSITIVE))
+pdtrc = pointer("pdtrc", _poisson(-1.0), domain=((2.1, 2.9), POSITIVE))
 
 # --- by the incomplete beta function -------------------------------------------------------------
 

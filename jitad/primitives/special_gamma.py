@@ -7,14 +7,13 @@ from typing import Any
 
 from jitad.primitives import special_incomplete  # noqa: F401  (fills the table of routines)
 from jitad.primitives.core import elementwise, select
-from jitad.primitives.elementwise import eq, exp, gt, le, logical_and, rint
+from jitad.primitives.elementwise import eq, exp, gt, le, log, log1p, logical_and, rint
 from jitad.primitives.scipy_ufuncs import ufuncs
 from jitad.primitives.special import digamma, gammaln, trigamma, xlog1py, xlogy
 from jitad.primitives.special_rows import own, pointer, refusing
 from jitad.tape import Value
 
 UNIT, SHAPE, WIDE = (0.1, 0.9), (0.4, 4.0), (0.3, 6.0)
-HIGHER = "its second derivative has none"
 
 # --- complete ------------------------------------------------------------------------------------
 gamma = elementwise("gamma", ufuncs.gamma, lambda y, x: y * digamma(x), domain=SHAPE, scalar="gamma_function", cost=60)
@@ -30,10 +29,8 @@ digamma_gap = own("digamma_gap", lambda y, a, b: (trigamma(a + b) - trigamma(a),
 
 def _poch(y: Value, z: Value, m: Value) -> Any:
     """``gamma(z + m) / gamma(z)``; at the zeros, where gamma(z) has a pole, by the derivative of its reciprocal."""
-    pole = logical_and(le(z, 0.0), eq(z, rint(z)))
-    zero = logical_and(pole, eq(y, 0.0))
-    inside = select(pole, 1.0 + 0.0 * z, z)
-    return (select(zero, gamma(z + m) * rgamma_slope(z), y * digamma_gap(inside, m)),
+    zero = logical_and(_is_pole(z), eq(y, 0.0))
+    return (select(zero, gamma(z + m) * rgamma_slope(z), y * digamma_gap(_away(z), m)),
             select(zero, 0.0, y * digamma(z + m)))
 
 
@@ -68,8 +65,6 @@ def gamma_density(a: Value, x: Value) -> Value:
 
 def _by_a_and_x(a: Value, x: Value) -> Value:
     """The mixed derivative of P(a, x): zero at the ends, where a logarithm is infinite."""
-    from jitad.primitives.elementwise import log
-
     density = gamma_density(a, x)
     return select(gt(density, 0.0), density * (log(x) - digamma(a)), 0.0)
 
@@ -81,8 +76,6 @@ gammainc_slope = own("gammainc_slope", lambda y, a, x: (gammainc_curve(a, x), _b
 
 
 def _gamma_curve(y: Value, a: Value, x: Value) -> Any:
-    from jitad.primitives.elementwise import log
-
     density = gamma_density(a, x)
     score = log(x) - digamma(a)
     return (refusing(y, "gammainc", "its first argument, a third time"),
@@ -92,18 +85,15 @@ def _gamma_curve(y: Value, a: Value, x: Value) -> Any:
 gammainc_curve = own("gammainc_curve", _gamma_curve, (SHAPE, WIDE), fixed=(0,))
 
 
-def _gammaincinv(y: Value, a: Value, p: Value) -> Any:
-    density = gamma_density(a, y)
-    return -(gammainc_slope(a, y) / density), 1.0 / density
+def _gamma_quantile(sign: float) -> Any:
+    def partials(y: Value, a: Value, p: Value) -> Any:
+        density = gamma_density(a, y)
+        return -(gammainc_slope(a, y) / density), sign / density
+    return partials
 
 
-def _gammainccinv(y: Value, a: Value, p: Value) -> Any:
-    density = gamma_density(a, y)
-    return -(gammainc_slope(a, y) / density), -1.0 / density
-
-
-gammaincinv = pointer("gammaincinv", _gammaincinv, domain=((1.0, 4.0), UNIT))
-gammainccinv = pointer("gammainccinv", _gammainccinv, domain=((1.0, 4.0), UNIT))
+gammaincinv = pointer("gammaincinv", _gamma_quantile(1.0), domain=((1.0, 4.0), UNIT))
+gammainccinv = pointer("gammainccinv", _gamma_quantile(-1.0), domain=((1.0, 4.0), UNIT))
 
 # --- incomplete beta -----------------------------------------------------------------------------
 
@@ -119,8 +109,6 @@ def _betainc(y: Value, a: Value, b: Value, x: Value) -> Any:
 
 def _beta_curves(which: int) -> Any:
     def partials(y: Value, a: Value, b: Value, x: Value) -> Any:
-        from jitad.primitives.elementwise import log, log1p
-
         density = beta_density(a, b, x)
         score = log(x) + digamma_gap(a, b) if which == 0 else log1p(-x) + digamma_gap(b, a)
         reason = "the second derivative by the shape parameters is not implemented"
@@ -137,14 +125,14 @@ betainc_slope = own("betainc_slope", _beta_curves(0), (SHAPE, SHAPE, UNIT), fixe
 betainc_slope_b = own("betainc_slope_b", _beta_curves(1), (SHAPE, SHAPE, UNIT), fixed=(0, 1))
 
 
-def _inverse(sign: float) -> Any:
+def _beta_quantile(sign: float) -> Any:
     def partials(y: Value, a: Value, b: Value, p: Value) -> Any:
         density = beta_density(a, b, y)
         return -(betainc_slope(a, b, y) / density), -(betainc_slope_b(a, b, y) / density), sign / density
     return partials
 
 
-betaincinv = pointer("betaincinv", _inverse(1.0), domain=(SHAPE, SHAPE, UNIT), refuses=True)
-betainccinv = pointer("betainccinv", _inverse(-1.0), domain=(SHAPE, SHAPE, UNIT), refuses=True)
+betaincinv = pointer("betaincinv", _beta_quantile(1.0), domain=(SHAPE, SHAPE, UNIT), refuses=True)
+betainccinv = pointer("betainccinv", _beta_quantile(-1.0), domain=(SHAPE, SHAPE, UNIT), refuses=True)
 
 __all__ = ["beta", "betainc", "betaln", "binom", "digamma_gap", "gamma", "gammainc", "gammaincc", "poch", "rgamma"]

@@ -16,8 +16,6 @@ from jitad.primitives.elementwise import (
     gt,
     log,
     log1p,
-    logical_and,
-    logical_not,
     lt,
     ne,
     sign,
@@ -82,18 +80,19 @@ def _boxcox(logarithm: str, x: Expr, power: Expr) -> Expr:
     return scalar.select(tiny, value, call("expm1", z) / scalar.select(tiny, const(1.0, x.dtype), power))
 
 
-def _boxcox_slopes(y: Value, logarithm: Value, base: Value, power: Value) -> Any:
-    """``x**(power - 1)`` and ``log(x)**2`` times the derivative of `exprel` at ``power log(x)``; at x = 0 the limit."""
-    finite = gt(absolute(logarithm), math.inf)
-    finite = logical_and(logical_not(finite), lt(absolute(logarithm), math.inf))
-    inner = select(finite, logarithm, 1.0)
+def _boxcox_slopes(logarithm: Value, power: Value) -> Any:
+    """``x**(power - 1)`` and ``log(x)**2`` times the derivative of `exprel` at ``power log(x)``; at x = 0 and infinity
+    the limit."""
+    endless = eq(absolute(logarithm), math.inf)
+    inner = select(endless, 1.0, logarithm)
     by_power = square(inner) * exprel_slope(power * inner)
-    return exp((power - 1.0) * logarithm), select(finite, by_power, square(1.0 / power))
+    limit = select(lt(power * logarithm, 0.0), square(1.0 / power), math.inf)
+    return exp((power - 1.0) * logarithm), select(endless, limit, by_power)
 
 
-boxcox = elementwise("boxcox", ufuncs.boxcox, lambda y, x, p: _boxcox_slopes(y, log(x), x, p), cost=25,
+boxcox = elementwise("boxcox", ufuncs.boxcox, lambda y, x, p: _boxcox_slopes(log(x), p), cost=25,
                      scalar=lambda x, p: _boxcox("log", x, p), domain=(POSITIVE, ANY))
-boxcox1p = elementwise("boxcox1p", ufuncs.boxcox1p, lambda y, x, p: _boxcox_slopes(y, log1p(x), 1.0 + x, p), cost=25,
+boxcox1p = elementwise("boxcox1p", ufuncs.boxcox1p, lambda y, x, p: _boxcox_slopes(log1p(x), p), cost=25,
                        scalar=lambda x, p: _boxcox("log1p", x, p), domain=((-0.5, 3.0), ANY))
 
 
@@ -159,4 +158,4 @@ def _pseudo_huber(delta: Value, r: Value) -> Any:
     return delta * square(square_term) / (root * square(1.0 + root)), r / root
 
 
-__all__ = ["boxcox", "entr", "eq", "exprel", "kl_div", "rel_entr"]
+__all__ = ["boxcox", "entr", "exprel", "kl_div", "rel_entr"]

@@ -201,9 +201,9 @@ def allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool
 
 @rule(np.array_equal)
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
-    if np.shape(a1) != np.shape(a2) or equal_nan:
-        if equal_nan:
-            raise refused(builder_in(a1, a2), "numpy.array_equal of complex values with equal_nan=True")
+    if equal_nan:
+        raise refused(builder_in(a1, a2), "numpy.array_equal of complex values with equal_nan=True")
+    if np.shape(a1) != np.shape(a2):
         return False
     return ufunc(np.equal, a1, a2).all()
 

@@ -142,8 +142,10 @@ def _paired(values: Any) -> Any:
 @rule(np.linalg.eigvalsh)
 def eigvalsh(a: Any, UPLO: str = "L") -> Any:
     """Of the Hermitian matrix whose triangle is read; its diagonal counts as real."""
-    a = _square(a)
-    strict = np.tril(a, -1) if UPLO.upper() == "L" else np.triu(a, 1)
+    a, half = _square(a), UPLO.upper()
+    if half not in ("L", "U"):
+        raise ValueError("UPLO argument must be 'L' or 'U'")
+    strict = np.tril(a, -1) if half == "L" else np.triu(a, 1)
     diagonal = a.re * np.eye(a.shape[-1])
     whole = strict + np.conjugate(np.swapaxes(strict, -1, -2)) + diagonal
     return _paired(call(np.linalg.eigvalsh, _doubled(whole)))

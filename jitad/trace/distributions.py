@@ -2,7 +2,7 @@
 
 SciPy's distributions are instances, its densities methods of theirs. Recorded code gets a `Distribution` in the place
 of one, however it came by it, and a `Frozen` in the place of a frozen one. Their methods call SciPy when nothing
-traced flows in, and else the rule of `stats_family.RULES`; what has none is refused by name. SciPy itself is left as
+traced flows in, and else the rule of `stats_rules.RULES`; what has none is refused by name. SciPy itself is left as
 it is.
 """
 from __future__ import annotations

@@ -12,7 +12,6 @@ from jitad.primitives.index import concatenate
 from jitad.primitives.linalg_core import matmul, mT, triangle
 from jitad.primitives.view import expand_dims, slice_dims
 from jitad.primitives.view import squeeze as drop
-from jitad.tape import Value
 from jitad.trace.dispatch import as_value, builder_in, implements, lift_all, refused
 from jitad.trace.numpy_linalg import check_square, inv, norm, solve
 from jitad.trace.numpy_reduce import max_, sum_
@@ -285,4 +284,4 @@ def cross_of(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, 
     return np.moveaxis(np.stack([*first, last], axis=-1), -1, axisc)
 
 
-__all__ = ["Value", "least_squares", "qr_of"]
+__all__ = ["least_squares", "qr_of"]

@@ -84,15 +84,14 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdi
         return reduce.mean(a, axis, dtype, keepdims=keepdims, where=_where(where))
     axes = reduce.axes_of(axis, a.ndim)
     total = reduce.sum_(a, axes, dtype, keepdims=True, where=_where(where))
-    return _unkept(apply_ufunc(np.true_divide, total, _as(_counted(lost, axes, _where(where)), total)), axes, keepdims,
-                   a.ndim)
+    return _unkept(apply_ufunc(np.true_divide, total, _as(_counted(lost, axes, _where(where)), total)), axes, keepdims)
 
 
 def _as(count: Any, like: Value) -> Any:
     return cast(count, like.dtype)
 
 
-def _unkept(x: Value, axes: tuple[int, ...], keepdims: Any, ndim: int) -> Any:
+def _unkept(x: Value, axes: tuple[int, ...], keepdims: Any) -> Any:
     """Without the axes, unless they are to be kept."""
     if keepdims and keepdims is not Absent:
         return x
@@ -114,7 +113,7 @@ def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: A
     squares = reduce.sum_(np.square(choose(lost, 0.0, a - centre)), axes, keepdims=True, where=where)
     free = count - ddof
     result = choose(free > 0, squares / _as(choose(free > 0, free, 1), squares), np.nan)
-    return _unkept(result, axes, keepdims, a.ndim)
+    return _unkept(result, axes, keepdims)
 
 
 @implements(np.nanstd)

@@ -184,6 +184,4 @@ def _ascending(bins: Any) -> bool:
     return False
 
 
-
-
 __all__ = ["argsort", "line", "searchsorted", "sort", "sorting_order", "taken"]

@@ -182,7 +182,7 @@ def _entry(function: Any, skip: bool, scale: float) -> None:
             shape = (*q.shape, *lines.a.shape[:-1])
             return _kept_dims(lines, as_value(builder, np.full(shape, np.nan, a.dtype)), q.ndim, keepdims)
         found = _quantile(lines, flat, weak, method) if weights is None else _of_weights(
-            lines, flat, weak, method, weights, axis, a)
+            lines, flat, method, weights, axis, a)
         found = np.moveaxis(found, -1, 0).reshape((*q.shape, *lines.a.shape[:-1]))
         return _kept_dims(lines, found, q.ndim, keepdims)
 
@@ -194,7 +194,7 @@ def _kept_dims(lines: Lines, found: Any, lead: int, keepdims: Any) -> Any:
     return keep(found, tuple(d + lead for d in lines.axes), keepdims, lines.ndim)
 
 
-def _of_weights(lines: Lines, q: Any, weak: bool, method: str, weights: Any, axis: Any, a: Value) -> Any:
+def _of_weights(lines: Lines, q: Any, method: str, weights: Any, axis: Any, a: Value) -> Any:
     """The first element at which the cumulated weights reach the quantile."""
     if method != "inverted_cdf":
         raise ValueError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")

@@ -17,10 +17,6 @@ from jitad.trace.substitutes import substitute
 from jitad.trace.ufuncs import as_float
 
 
-def _cast(x: Any, dtype: Any) -> Any:
-    return cast(x, dtype)
-
-
 def _at_least(x: Any, ndim: int) -> Any:
     return expand_dims(x, tuple(range(ndim - x.ndim))) if x.ndim < ndim else x
 
@@ -32,7 +28,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     if c.ndim > 1 or r.ndim > 1:
         raise refused(c, "scipy.linalg.toeplitz of arrays with several dimensions", "pass vectors")
     dtype = np.result_type(c.dtype, r.dtype)
-    values: Any = np.concatenate([_cast(c, dtype)[::-1], _cast(r, dtype)[1:]])
+    values: Any = np.concatenate([cast(c, dtype)[::-1], cast(r, dtype)[1:]])
     return values[np.arange(c.shape[0])[::-1, None] + np.arange(r.shape[0])]
 
 
@@ -41,7 +37,7 @@ def hankel(c: Any, r: Any = None) -> Any:
     c = ravel(lift_with(c, r))
     r = full(c, 0, c.shape, c.dtype) if r is None else ravel(as_value(c.builder, r))
     dtype = np.result_type(c.dtype, r.dtype)
-    values: Any = np.concatenate([cast(c, dtype), _cast(r, dtype)[1:]])
+    values: Any = np.concatenate([cast(c, dtype), cast(r, dtype)[1:]])
     return values[np.arange(c.shape[0])[:, None] + np.arange(r.shape[0])]
 
 

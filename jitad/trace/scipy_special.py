@@ -47,14 +47,10 @@ def traced_logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = F
     return tuple(found) if return_sign else found[0]
 
 
-def _softmax_axes(axis: Any, ndim: int) -> tuple[int, ...]:
-    return axes_of(axis, ndim)
-
-
 @substitute("scipy.special", "softmax")
 def softmax(x: Any, axis: Any = None) -> Any:
     x = as_float(lift_all(x)[0])
-    axes = _softmax_axes(axis, x.ndim)
+    axes = axes_of(axis, x.ndim)
     e = np.exp(x - stop_gradient(max_(x, axes, keepdims=True)))
     return e / sum_(e, axes, keepdims=True)
 
@@ -62,7 +58,7 @@ def softmax(x: Any, axis: Any = None) -> Any:
 @substitute("scipy.special", "log_softmax")
 def log_softmax(x: Any, axis: Any = None) -> Any:
     x = as_float(lift_all(x)[0])
-    axes = _softmax_axes(axis, x.ndim)
+    axes = axes_of(axis, x.ndim)
     top = stop_gradient(max_(x, axes, keepdims=True))
     shifted = x - choose(np.isfinite(top), top, 0.0)
     return shifted - np.log(sum_(np.exp(shifted), axes, keepdims=True))
@@ -94,7 +90,7 @@ def softplus(x: Any, **kwargs: Any) -> Any:
 def multigammaln(a: Any, d: Any) -> Any:
     """``d (d - 1) / 4 log(pi) + sum(gammaln(a - j / 2) for j in range(d))``, also where SciPy refuses: the condition
     ``a > (d - 1) / 2`` is a guard."""
-    d = _whole(a, d, "scipy.special.multigammaln with a dimension")
+    d = _whole(d, "scipy.special.multigammaln with a dimension")
     a = cast(lift_all(a)[0], np.float64)
     if np.any(a <= 0.5 * (d - 1)):
         raise ValueError(f"condition a > 0.5 * (d-1) ({0.5 * (d - 1)}) not met")
@@ -104,7 +100,7 @@ def multigammaln(a: Any, d: Any) -> Any:
     return total
 
 
-def _whole(like: Any, n: Any, what: str) -> int:
+def _whole(n: Any, what: str) -> int:
     """`n`, which is no traced value, as an integer."""
     if isinstance(n, Value):
         raise refused(n, f"{what} that is traced", "pass it as a plain integer from outside the function")
@@ -152,7 +148,7 @@ def _neighbours(name: str, scale: float, signs: float) -> None:
 
     @substitute("scipy.special", f"{name}p")
     def derivative(v: Any, z: Any, n: int = 1) -> Any:
-        n = _whole((v, z), n, f"scipy.special.{name}p with an order of the derivative")
+        n = _whole(n, f"scipy.special.{name}p with an order of the derivative")
         total, weight = apply_ufunc(ufunc, v - n, z), 1.0
         for i in range(1, n + 1):
             weight = signs * weight * (n - i + 1) / i

@@ -14,7 +14,7 @@ from jitad.trace.stats_family import EULER, LOG2, LOG_2PI, LOG_SQRT_2PI, continu
 PI = np.pi
 SQRT2 = float(np.sqrt(2.0))
 POSITIVE = (0.0, np.inf)
-FAR = 1e100                                                         # whose square is a number
+FAR, SHRINK = 2.0**511, 2.0**-513             # the squares of FAR, and of every number times SHRINK, are finite
 
 
 def log_normal_density(z: Any) -> Any:
@@ -25,8 +25,8 @@ def log_one_plus_square(z: Any) -> Any:
     """``log(1 + z**2)`` without overflow, by one logarithm; what is chosen are constants, so that the slope needs no
     choice."""
     far = np.absolute(z) > FAR
-    shrunk = np.square(z * where(far, 1.0 / FAR, 1.0)) - where(far, 1.0, 0.0)
-    return np.log1p(shrunk) + where(far, 2.0 * np.log(FAR), 0.0)
+    shrunk = np.square(z * where(far, SHRINK, 1.0)) - where(far, 1.0, 0.0)
+    return np.log1p(shrunk) + where(far, -2.0 * np.log(SHRINK), 0.0)
 
 
 def above(limit: float, x: Any, value: Any) -> Any:

@@ -23,10 +23,12 @@ from jitad.tape import Value
 from jitad.trace.dispatch import as_value, builder_in
 from jitad.trace.numpy_elementwise import choose
 
-__all__ = ["FAMILIES", "Family", "Rule", "continuous", "discrete", "log1mexp", "where"]
+__all__ = ["EULER", "FAMILIES", "LOG2", "LOG_2PI", "LOG_SQRT_2PI", "Family", "Rule", "continuous", "discrete",
+           "log1mexp", "sp", "where"]
 
 Formula = Callable[..., Any]
-LOG2 = float(np.log(2.0))
+LOG2, LOG_2PI, EULER = float(np.log(2.0)), float(np.log(2.0 * np.pi)), float(np.euler_gamma)
+LOG_SQRT_2PI = LOG_2PI / 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,7 +314,3 @@ def _moment(family: Family, name: str, *params: Any) -> Any:
 
 _MOMENTS: dict[str, Formula] = dict.fromkeys(("mean", "median", "var", "std", "entropy"), _moment)
 _FROM = {"std": "var", "median": "ppf"}
-LOG_2PI = float(np.log(2.0 * np.pi))
-LOG_SQRT_2PI = LOG_2PI / 2.0
-EULER = float(np.euler_gamma)
-__all__ += ["EULER", "LOG2", "LOG_2PI", "LOG_SQRT_2PI", "sp"]
