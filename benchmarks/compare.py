@@ -218,7 +218,8 @@ def main(arguments: list[str] | None = None) -> None:
         print(f"{name} ...", end="", file=sys.stderr, flush=True)
         rows.append(measure(known[name], max(LEAST_ROUNDS, options.rounds), options.first_rounds,
                             folders if name in outside else None, 1 / stan[name] if name in stan else None))
-        print("\b\b\b", *(f"{engine} {readable(t)}," for engine, t in rows[-1].warm.items()), file=sys.stderr, flush=True)
+        times = ", ".join(f"{engine} {readable(t)}" for engine, t in rows[-1].warm.items())
+        print(f" {times}", file=sys.stderr, flush=True)
     lines = [*table(rows), "", *overheads(), *machine()]
     print("\n".join(lines))
     if options.write:

@@ -59,7 +59,8 @@ def implicit(residual: Callable[..., Any]) -> Any:
     OutputError
         If the solver returns no array of floats, or the residual is of another size.
     numpy.linalg.LinAlgError
-        Where the residual's Jacobian by `y` is singular: there the solution is no function of the parameters.
+        Where the residual's Jacobian by an array `y` is singular: there the solution is no function of the parameters.
+        Where `y` is one number, the derivative is infinite there, or NaN.
 
     Examples
     --------

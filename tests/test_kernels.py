@@ -66,6 +66,7 @@ def special_values(dtype: np.dtype[Any]) -> np.ndarray:
 
 
 EXTREMA = ("maximum", "minimum", "fmax", "fmin")                # of 0 and -0 NumPy itself gives either
+STEPWISE = ("yn",)                                              # SciPy walks n steps: minutes at the largest integers
 UNDEFINED: dict[str, Callable[[np.ndarray], Any]] = {
     "gammaln": lambda x: np.abs(x) < 1e-300,                   # SciPy gives infinity for 5e-324
     "reciprocal": lambda x: (x == 0) if x.dtype.kind in "iu" else False,
@@ -82,7 +83,7 @@ def test_special_values(dtype: str) -> None:
         arrays = [g.ravel() for g in grid]
         values = [many.input(a) for a in arrays]
         for row in SAMPLED:
-            if row.ufunc is None or row.ufunc.nin != arity:
+            if row.ufunc is None or row.ufunc.nin != arity or row.name in STEPWISE:
                 continue
             operands, data = values, arrays
             if row.name == "pow" and arrays[0].dtype.kind == "i":

@@ -15,8 +15,8 @@ from jitad.primitives.linalg_core import mT
 from jitad.primitives.linalg_spectral import column
 from jitad.tape import Aval, Builder
 
-ROWS = ("cholesky", "cholesky_inverse", "cholesky_cotangent", "eigh", "svd", "qr", "lu_order", "lu_pivots", "lu", "pinv",
-        "expm", "sylvester", "sqrtm", "orthogonal_factor", "solve_banded", "solveh_banded")
+ROWS = ("cholesky", "cholesky_inverse", "cholesky_cotangent", "eigh", "svd", "qr", "lu_order", "lu_pivots", "lu",
+        "pinv", "expm", "sylvester", "sqrtm", "orthogonal_factor", "solve_banded", "solveh_banded")
 RNG = np.random.default_rng(5)
 
 

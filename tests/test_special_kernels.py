@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from llvmlite import ir
 from scipy import special
 
 import jitad
-from jitad.compile import cython_special
+from jitad.compile import cython_special, scalar_loops
 from jitad.compile.native import compile_module, load_code
 from jitad.compile.python_backend import load_python
 from jitad.compile.runtime import Kernel, argument_type
@@ -52,6 +53,15 @@ def test_all_rows_in_one_kernel(dtype: type, rows: list[Primitive]) -> None:
         assert g.dtype == e.dtype
         rtol = DIFFERENCES.get(row.name, 2e-13) if dtype == np.float64 else 2e-5
         np.testing.assert_allclose(g, e, rtol=rtol, atol=rtol, err_msg=row.name)
+
+
+def test_columns_are_told_apart_by_their_numbers() -> None:
+    """Whose hashes may be the same: two sums of one module must not share a table."""
+    one, other = (-1.0,), (-2.0,)
+    assert hash(one) == hash(other)
+    module = ir.Module()
+    assert scalar_loops._table(module, one) is scalar_loops._table(module, one)
+    assert scalar_loops._table(module, one) is not scalar_loops._table(module, other)
 
 
 def test_the_printed_source_of_all_rows_runs() -> None:

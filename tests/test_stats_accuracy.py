@@ -67,6 +67,7 @@ CASES = [
     ("logistic", "logpdf", (-800.0,), lambda x: x - 2 * mp.log1p(mp.exp(x))),
     ("logistic", "logsf", (750.0,), lambda x: -x - mp.log1p(mp.exp(-x))),
     ("cauchy", "logpdf", (FAR,), lambda x: -mp.log(mp.pi) - mp.log1p(x * x)),
+    *(("cauchy", "logpdf", (x,), lambda x: -mp.log(mp.pi) - mp.log1p(x * x)) for x in (7e153, -1e300, 1.7e308)),
     ("cauchy", "cdf", (-1e30,), lambda x: mp.atan2(1, -x) / mp.pi),
     ("halfcauchy", "logpdf", (FAR,), lambda x: mp.log(2 / mp.pi) - mp.log1p(x * x)),
     ("t", "logpdf", (FAR, 3.0), t_log_density), ("t", "logpdf", (1.5, 1e9), t_log_density),

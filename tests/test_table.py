@@ -23,6 +23,8 @@ WITHOUT_SAMPLES = {
     **dict.fromkeys(("factor", "solve_factored", "inv_factored", "det_factored", "slogdet_sign_factored",
                      "slogdet_log_factored", "eigvalsh", "svdvals"),
                     "made by the compiler for matrices with several routines"),
+    "custom": "a rule of the user's; tested in test_custom_rules.py",
+    "opaque": "a function of the user's; tested in test_opaque.py",
     "scan": "its result is a bundle; tested in test_scan.py",
     "pick": "its operand is a bundle; tested in test_scan.py",
 }

@@ -17,7 +17,8 @@ gemm = Primitive("gemm", kind="call", evaluate=lambda a, b, spec: np.einsum(spec
 
 wrapped = Primitive("wrapped", kind="elementwise", evaluate=lambda i, length: np.where(i < 0, i + length, i),
                     infer=lambda i, length: i, scalar=lambda i, length: select(i < 0, i + length, i),
-                    samples=lambda rng: [((rng.integers(-4, 4, size=(2, 3)),), {"length": 4})])
+                    samples=lambda rng: [((rng.integers(-4, 4, size=(2, 3)),), {"length": 4})],
+                    info={"resolve": lambda i: (np.dtype(np.int64),) * 2})
 """Indices with NumPy's meaning of negative ones, as places: made once for a gather and the scatter beside it."""
 
 BLAS_WORK = 32 * 32 * 32      # multiplications from which a call of BLAS pays

@@ -20,7 +20,6 @@ from jitad.tape import Node, Tape
 BOOLEAN_OPS = {"add": "or", "max": "or", "min": "and"}
 OPS = {"reduce_sum": "add", "contract": "add", "reduce_max": "max", "reduce_min": "min", "reduce_any": "or",
        "reduce_all": "and", "reduce_first": "min"}
-ACCUMULATES = frozenset({"reduce", "contract", "spread", "scatter"})
 Check = tuple[str, int, int]           # ("check", index node, length): a computed index is within bounds
 
 

@@ -22,5 +22,5 @@ from jitad.primitives import (
 )
 
 __all__ = ["core", "custom", "elementwise", "fft", "index", "linalg", "order", "reduce", "scan", "sparse", "special",
-           "special_bessel", "special_cdf",
-           "special_error", "special_gamma", "special_other", "special_polynomials", "special_power", "view"]
+           "special_bessel", "special_cdf", "special_error", "special_gamma", "special_other", "special_polynomials",
+           "special_power", "view"]

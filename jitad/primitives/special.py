@@ -24,7 +24,7 @@ digamma = elementwise("digamma", ufuncs.psi, lambda y, x: trigamma(x), cost=30, 
 erf = elementwise("erf", ufuncs.erf, lambda y, x: TWO_OVER_SQRT_PI * exp(-square(x)), cost=25)
 erfc = elementwise("erfc", ufuncs.erfc, lambda y, x: -TWO_OVER_SQRT_PI * exp(-square(x)), cost=25)
 ndtr = elementwise("ndtr", ufuncs.ndtr, lambda y, x: INV_SQRT_2PI * exp(-0.5 * square(x)), cost=25)
-log_ndtr = elementwise("log_ndtr", ufuncs.log_ndtr, lambda y, x: _hazard(x, y), cost=30)
+log_ndtr = elementwise("log_ndtr", ufuncs.log_ndtr, lambda y, x: hazard(x, y), cost=30)
 xlogy = elementwise("xlogy", ufuncs.xlogy, lambda y, a, b: (
     log(b), select(ne(a, 0.0), a / b, 0.0)), cost=12, domain=((0.1, 3.0), (0.1, 3.0)), scalar=scalars.xlogy)
 xlog1py = elementwise("xlog1py", ufuncs.xlog1py, lambda y, a, b: (
@@ -32,11 +32,11 @@ xlog1py = elementwise("xlog1py", ufuncs.xlog1py, lambda y, a, b: (
     scalar=scalars.xlog1py)
 
 MILLS = (1.0, -2.0, 10.0, -74.0, 706.0, -8162.0, 110410.0, -1708394.0, 29752066.0)
-"""``h(-t) = t + sum(MILLS[k] / t**(2 k + 1))`` for the h of `_hazard`: the reciprocal of the asymptotic
+"""``h(-t) = t + sum(MILLS[k] / t**(2 k + 1))`` for the h of `hazard`: the reciprocal of the asymptotic
 series of Mills' ratio, DLMF 7.12.1."""
 
 
-def _hazard(x: Value, log_cdf: Value) -> Value:
+def hazard(x: Value, log_cdf: Value) -> Value:
     """h(x) = pdf(x) / cdf(x) of the normal distribution; by its asymptotic series for x < -30, where the
     exponents of numerator and denominator cancel."""
     inverse = 1.0 / x
@@ -78,5 +78,5 @@ def trigamma(x: Value) -> Value:
     return polygamma(x, n=1)
 
 
-__all__ = ["digamma", "erf", "erfc", "expit", "gammaln", "log_expit", "log_ndtr", "logit", "ndtr", "polygamma",
-           "xlog1py", "xlogy"]
+__all__ = ["digamma", "erf", "erfc", "expit", "gammaln", "hazard", "log_expit", "log_ndtr", "logit", "ndtr",
+           "polygamma", "xlog1py", "xlogy"]

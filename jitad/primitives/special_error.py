@@ -8,7 +8,7 @@ from typing import Any
 from jitad.primitives.core import elementwise, select
 from jitad.primitives.elementwise import cos, cosh, exp, gt, log, sin, sinh, square, sub
 from jitad.primitives.scipy_ufuncs import ufuncs
-from jitad.primitives.special import INV_SQRT_2PI, TWO_OVER_SQRT_PI, _hazard, erf
+from jitad.primitives.special import INV_SQRT_2PI, TWO_OVER_SQRT_PI, erf, hazard
 from jitad.primitives.special_rows import near_zero, pointer, refusing, several
 from jitad.tape import Value
 
@@ -24,7 +24,7 @@ erfinv = elementwise("erfinv", ufuncs.erfinv, lambda y, x: HALF_SQRT_PI * exp(sq
                      domain=(-0.9, 0.9))
 erfcinv = elementwise("erfcinv", ufuncs.erfcinv, lambda y, x: -HALF_SQRT_PI * exp(square(y)), cost=40,
                       domain=(0.1, 1.9))
-ndtri_exp = pointer("ndtri_exp", lambda y, x: 1.0 / _hazard(y, x), domain=(-3.0, -0.1))
+ndtri_exp = pointer("ndtri_exp", lambda y, x: 1.0 / hazard(y, x), domain=(-3.0, -0.1))
 
 
 def _owens_t(y: Value, h: Value, a: Value) -> Any:

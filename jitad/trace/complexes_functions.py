@@ -100,18 +100,6 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
     return x.astype(dtype, copy=copy)
 
 
-def _like(function: Any, number: float) -> None:
-    @rule(function)
-    def like(a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *,
-             device: Any = None) -> Any:
-        return np.full(a.shape if shape is None else shape, number, a.dtype if dtype is None else dtype)
-
-
-_like(np.zeros_like, 0)
-_like(np.ones_like, 1)
-_like(np.empty_like, 0)
-
-
 @rule(np.full_like)
 def full_like(a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *,
               device: Any = None) -> Any:
@@ -232,6 +220,7 @@ def magnitude(x: Any) -> Any:
     return absolute(parts_of(builder_in(x), x))
 
 
+RULES.update((like, FUNCTIONS[like]) for like in (np.zeros_like, np.ones_like, np.empty_like))
 _TRANSFORMS = "fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2 fftn ifftn rfftn irfftn".split()
 RULES.update((getattr(np.fft, name), FUNCTIONS[getattr(np.fft, name)]) for name in _TRANSFORMS)
 

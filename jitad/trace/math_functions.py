@@ -16,6 +16,7 @@ from jitad.errors import ConcretizationError
 from jitad.primitives.core import TABLE, cast, lift
 from jitad.tape import Value
 from jitad.trace.dispatch import builder_in, refused
+from jitad.trace.numpy_elementwise import choose
 from jitad.trace.substitutes import substitute
 from jitad.trace.ufuncs import apply_ufunc
 from jitad.trace.where import user_line
@@ -192,3 +193,46 @@ def _refusing(function: Callable[..., Any]) -> Callable[..., Any]:
 
 for _function, _rounding in ((math.floor, np.floor), (math.ceil, np.ceil), (math.trunc, np.trunc)):
     _whole(_function, _rounding)
+
+
+@substitute(math.modf)
+def _modf(x: Any) -> Any:
+    fraction, whole = apply_ufunc(np.modf, *_operands("modf", (x,)))
+    return _handed(fraction), _handed(whole)
+
+
+@substitute(math.ldexp)
+def _ldexp(x: Any, i: Any) -> Any:
+    if isinstance(i, Value) and i.dtype.kind not in "iu" or not isinstance(i, (Value, int, np.integer)):
+        raise TypeError("Expected an int as second argument to ldexp.")
+    exact = lift(builder_in((x, i)), i)                                              # type: ignore[arg-type]
+    value = _handed(cast(lift(exact.builder, x), np.float64))                       # type: ignore[arg-type]
+    return _checked(math.ldexp, apply_ufunc(np.ldexp, value, exact), [value, exact])
+
+
+@substitute(math.remainder)
+def _remainder(x: Any, y: Any) -> Any:
+    """The remainder of the nearest multiple, of the even one at a tie (IEEE 754-2008, 5.3.1), by exact steps."""
+    x, y = _operands("remainder", (x, y))
+    size, step = apply_ufunc(np.absolute, x), apply_ufunc(np.absolute, y)
+    below = apply_ufunc(np.fmod, size, step)                     # from the multiple below, and above to the next
+    above = step - below
+    odd = apply_ufunc(np.fmod, 0.5 * (size - below), step)       # at a tie: 0 above an even multiple, else one step
+    near = choose(below < above, below, choose(below > above, -above, below - 2.0 * odd))
+    return _checked(math.remainder, near * apply_ufunc(np.copysign, 1.0, x), [x, y])
+
+
+@substitute(math.isclose)
+def _isclose(a: Any, b: Any, *, rel_tol: Any = 1e-9, abs_tol: Any = 0.0) -> Any:
+    a, b, rel_tol, abs_tol = _operands("isclose", (a, b, rel_tol, abs_tol))
+    if rel_tol < 0 or abs_tol < 0:                               # guards, of numbers that are computed
+        raise ValueError("tolerances must be non-negative")
+    larger = apply_ufunc(np.maximum, *(apply_ufunc(np.absolute, v) for v in (a, b)))
+    close = apply_ufunc(np.absolute, a - b) <= apply_ufunc(np.maximum, rel_tol * larger, abs_tol)
+    return _handed((a == b) | close & apply_ufunc(np.isfinite, larger))
+
+
+@substitute(math.fsum)
+def _fsum(iterable: Any) -> Any:
+    raise ConcretizationError(f"math.fsum at {user_line()} rounds once, which no compiled sum does; use sum() or "
+                              "np.sum in its place")

@@ -93,4 +93,9 @@ def _ldexp(x: Any, exponent: Any) -> Any:
     if x.dtype.kind != "f" and x.dtype.itemsize < 4:
         raise refused(x, f"numpy.ldexp of {x.dtype}, which computes in another dtype", "use x.astype(float)")
     x = as_float(x)
-    return x * cast(np.exp2(as_float(exponent)), x.dtype)
+    limit = 300 if x.dtype.itemsize == 4 else 2200               # beyond these all results are 0 or infinite
+    rest = np.clip(exponent, -limit, limit)
+    for share in (3, 2, 1):          # in parts: 2**exponent may overflow where x is small
+        part = rest // share
+        x, rest = x * cast(np.exp2(as_float(part)), x.dtype), rest - part
+    return x
