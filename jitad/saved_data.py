@@ -36,6 +36,7 @@ def tape_data(tape: Tape, arrays: Arrays) -> dict[str, Any]:
 
 
 def _node_data(node: Node, arrays: Arrays) -> dict[str, Any]:
+    _check_trust(node.prim, node.where)
     data: dict[str, Any] = {"op": node.prim.name}
     if node.inputs:
         data["in"] = list(node.inputs)
@@ -70,6 +71,13 @@ def _param_data(value: Any, node: Node, arrays: Arrays) -> Any:
 
 def _where_data(where: Where | None) -> list[Any] | None:
     return list(where) if where is not None else None
+
+
+def _check_trust(prim: Primitive, where: Where | None) -> None:
+    """Raise for a row that reads wherever its indices point: a file could make it read anything."""
+    if prim.info.get("trusts"):
+        raise TapeFileError(f"`{prim.name}`{f' at {where}' if where else ''} is a product with a sparse matrix, which "
+                            "cannot be in a file; keep the function instead")
 
 
 # --- reading -----------------------------------------------------------------------------------
@@ -108,6 +116,7 @@ def _tape(data: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> Tape:
 
 def _node(entry: Mapping[str, Any], nodes: Sequence[Node], arrays: Sequence[np.ndarray]) -> Node:
     prim = TABLE[entry["op"]]
+    _check_trust(prim, None)
     at = None if entry.get("at") is None else _where(entry["at"])
     weak = entry.get("weak", False) is True
     if prim.kind == "const":

@@ -25,9 +25,11 @@ TOLERANCE = {"float64": 1e-13, "float32": 3e-6}
 
 
 def moved(inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """New data of the same shapes: integers and booleans reversed, numbers a little smaller. Symmetric
-    matrices stay so."""
-    return [(a * a.dtype.type(0.96875)) if a.dtype.kind == "f" else a[::-1].copy() if a.ndim else a for a in inputs]
+    """New data of the same shapes: integers and booleans reversed, but for those that ascend (where the rows of a
+    sparse matrix start), numbers a little smaller. Symmetric matrices stay so."""
+    return [(a * a.dtype.type(0.96875)) if a.dtype.kind == "f" else
+            a[::-1].copy() if a.ndim and (a.size == 0 or np.any(np.diff(a.ravel().astype(int)) < 0)) else a
+            for a in inputs]
 
 
 def families() -> list[Any]:
@@ -67,6 +69,7 @@ def special_values(dtype: np.dtype[Any]) -> np.ndarray:
 
 EXTREMA = ("maximum", "minimum", "fmax", "fmin")                # of 0 and -0 NumPy itself gives either
 STEPWISE = ("yn",)                                              # SciPy walks n steps: minutes at the largest integers
+BETTER = ("betaln", "erfcinv", "zeta")                         # SciPy is inexact or NaN there; see test_special
 UNDEFINED: dict[str, Callable[[np.ndarray], Any]] = {
     "gammaln": lambda x: np.abs(x) < 1e-300,                   # SciPy gives infinity for 5e-324
     "reciprocal": lambda x: (x == 0) if x.dtype.kind in "iu" else False,
@@ -83,8 +86,10 @@ def test_special_values(dtype: str) -> None:
         arrays = [g.ravel() for g in grid]
         values = [many.input(a) for a in arrays]
         for row in SAMPLED:
-            if row.ufunc is None or row.ufunc.nin != arity or row.name in STEPWISE:
+            if row.ufunc is None or row.ufunc.nin != arity or row.name in (*STEPWISE, *BETTER):
                 continue
+            if row.info.get("pointer") and dtype == "float32":
+                continue                                       # SciPy's own loops in single precision are coarser
             operands, data = values, arrays
             if row.name == "pow" and arrays[0].dtype.kind == "i":
                 operands, data = [values[0], TABLE["maximum"](values[1], np.asarray(0, dtype))], [

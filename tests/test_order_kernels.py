@@ -7,6 +7,7 @@ from order_cases import FREE, GUARDED
 from programs import call, compare, run
 from test_order import numbers, tape_of
 
+from jitad import jit
 from jitad.compile.python_backend import load_python
 from jitad.differentiate import pullback
 from jitad.evaluate import evaluate
@@ -72,3 +73,20 @@ def test_other_dtypes(kind):
     for seed in (0, 1):
         data = [np.ascontiguousarray(numbers(shape, kind, seed)).reshape(shape) for _, _, shape in rows]
         compare(kind, call(kernel, data), evaluate(tape, *data), 2e-5 if kind == "float32" else 1e-12, 10.0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_quantiles_that_jump_at_whole_numbers(dtype):
+    """5 * 0.3 is 1.5 as rounded, less if the product is fused with the subtraction after it. A traced quantile and a
+    count of what is no NaN have the dtypes that NumPy gives them."""
+    x, q = np.linspace(1.0, 9.0, 10, dtype=dtype).reshape(2, 5), np.array([0.1, 0.3, 0.5, 0.7, 0.9], dtype)
+    lost = np.where(x > 8.0, np.nan, x).astype(dtype)
+    methods = ("inverted_cdf", "averaged_inverted_cdf", "closest_observation", "midpoint", "linear")
+
+    def several(x, q):
+        return [*(np.quantile(x, q, axis=1, method=m) for m in methods),
+                *(np.nanquantile(x, q, axis=1, method=m) for m in methods),
+                *(np.nanquantile(x, 0.3, axis=1, method=m) for m in methods)]
+
+    for got, expected in zip(jit(several)(lost, q), several(lost, q), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=4 * np.finfo(dtype).eps, strict=True)

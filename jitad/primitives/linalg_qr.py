@@ -93,10 +93,10 @@ def order_of_pivots(pivots: Any) -> Any:
 
 
 def _pivots_of_order(order: Any) -> Any:
-    """The swaps, of which each finds its row where the earlier ones have left it."""
+    """The swaps, of which each finds its row where the earlier ones have left it; one that is nowhere moves nothing."""
     rows, pivots = list(range(len(order))), np.empty(len(order), np.int64)
     for i, wanted in enumerate(order):
-        pivots[i] = rows.index(wanted, i)
+        pivots[i] = rows.index(wanted, i) if wanted in rows[i:] else i
         rows[pivots[i]] = rows[i]
     return pivots
 

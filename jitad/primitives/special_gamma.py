@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from jitad.primitives import special_incomplete  # noqa: F401  (fills the table of routines)
-from jitad.primitives.core import elementwise, select
+from jitad.primitives.core import cast, elementwise, select
 from jitad.primitives.elementwise import eq, exp, gt, le, log, log1p, logical_and, rint
 from jitad.primitives.scipy_ufuncs import ufuncs
 from jitad.primitives.special import digamma, gammaln, trigamma, xlog1py, xlogy
@@ -98,6 +98,14 @@ gammainccinv = pointer("gammainccinv", _gamma_quantile(-1.0), domain=((1.0, 4.0)
 # --- incomplete beta -----------------------------------------------------------------------------
 
 
+def in_double(rule: Any) -> Any:
+    """The rule computed in float64, where single precision would lose digits between its steps."""
+    def partials(y: Value, *operands: Value) -> Any:
+        found = rule(*(cast(v, "float64") for v in (y, *operands)))
+        return tuple(cast(p, y.dtype) for p in found)
+    return partials
+
+
 def beta_density(a: Value, b: Value, x: Value) -> Value:
     """``x**(a - 1) (1 - x)**(b - 1) / beta(a, b)``."""
     return exp(xlogy(a - 1.0, x) + xlog1py(b - 1.0, -x) - betaln(a, b))
@@ -129,7 +137,7 @@ def _beta_quantile(sign: float) -> Any:
     def partials(y: Value, a: Value, b: Value, p: Value) -> Any:
         density = beta_density(a, b, y)
         return -(betainc_slope(a, b, y) / density), -(betainc_slope_b(a, b, y) / density), sign / density
-    return partials
+    return in_double(partials)
 
 
 betaincinv = pointer("betaincinv", _beta_quantile(1.0), domain=(SHAPE, SHAPE, UNIT), refuses=True)

@@ -1,7 +1,7 @@
 """Kinds of row for functions of scipy.special: SciPy's own, called by pointer, and ours of `numeric.ROUTINES`."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,10 +30,18 @@ def pointer(name: str, partials: Callable[..., Any] | None, domain: Any = None, 
             **info: Any) -> Primitive:
     """A row for a ufunc of scipy.special whose scalar code is a call of SciPy's own function. `info` tells the tests
     what is refused: `fixed`, places of arguments without a derivative; `refuses`, a second derivative by another."""
-    row = elementwise(name, getattr(ufuncs, name), partials, scalar=code_of(f"special_{name}"), cost=cost,
-                      domain=domain)
+    ufunc = getattr(ufuncs, name)
+    row = elementwise(name, ufunc, partials, scalar=code_of(f"special_{name}"), cost=cost, domain=domain)
+    row.evaluate = lambda *operands: _rounded(ufunc, operands)
     row.info.update(info, pointer=True)
     return row
+
+
+def _rounded(ufunc: np.ufunc, operands: Sequence[Any]) -> Any:
+    """The ufunc, in single precision as its code computes it: in float64, rounded. SciPy's own loops are coarser."""
+    if not any(x.dtype == FLOAT32 for x in operands):
+        return ufunc(*operands)
+    return ufunc(*(x.astype(float) if x.dtype == FLOAT32 else x for x in operands)).astype(np.float32)
 
 
 def code_of(op: str) -> Callable[..., Expr]:

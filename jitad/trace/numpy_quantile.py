@@ -87,6 +87,12 @@ _median(np.nanmedian, True)
 
 # --- quantiles -------------------------------------------------------------------------------------------
 
+def _rounded(n: Any, q: Any) -> Any:
+    """``n q``, which is at most n, as it is rounded: a product that is fused with the subtraction after it would not be
+    the whole number at which a method jumps."""
+    return np.minimum(n * q, n)
+
+
 def _weighted_place(alpha: float, beta: float) -> Callable[[Any, Any], Any]:
     return lambda n, q: n * q + (alpha + q * (1 - alpha - beta)) - 1
 
@@ -106,10 +112,10 @@ def _where(condition: Any, a: Any, b: Any) -> Any:
 
 
 PLACES: dict[str, Callable[[Any, Any], Any]] = {
-    "inverted_cdf": lambda n, q: _stepped(n * q - 1, lambda rest, before: rest == 0),
-    "averaged_inverted_cdf": lambda n, q: n * q - 1,
+    "inverted_cdf": lambda n, q: _stepped(_rounded(n, q) - 1, lambda rest, before: rest == 0),
+    "averaged_inverted_cdf": lambda n, q: _rounded(n, q) - 1,
     "closest_observation": lambda n, q: _stepped(
-        n * q - 1 - 0.5, lambda rest, before: (rest == 0) & (before % 2 == 1)),
+        _rounded(n, q) - 1 - 0.5, lambda rest, before: (rest == 0) & (before % 2 == 1)),
     "interpolated_inverted_cdf": _weighted_place(0, 1), "hazen": _weighted_place(0.5, 0.5),
     "weibull": _weighted_place(0, 0), "linear": lambda n, q: (n - 1) * q,
     "median_unbiased": _weighted_place(1 / 3.0, 1 / 3.0), "normal_unbiased": _weighted_place(3 / 8.0, 3 / 8.0),
@@ -128,14 +134,15 @@ def _quantile(lines: Lines, q: Any, weak: bool, method: str) -> Any:
     """The quantiles `q`, of one dimension, in the last dimension of the result."""
     if method not in PLACES:
         raise ValueError(f"{method!r} is not a valid method. Use one of: {PLACES.keys()}")
-    place = PLACES[method](lines.n, q)
+    n = cast(lines.n, q.dtype) if lines.skip and q.dtype.kind == "f" else lines.n     # a Python number in NumPy
+    place = PLACES[method](n, q)
     last = lines.n - 1
     if place.dtype.kind in "iu":
         places = _kept(place, last, lines.skip)
         return lines.with_nan(lines.pick(places))
     before = np.floor(place)
     share = place - before
-    share = SHARES[method](share, place) if method in SHARES else share
+    share = SHARES[method](share, place).astype(place.dtype) if method in SHARES else share
     inside = _where(place >= last, last, _where(place < 0, 0, before))
     after = _where(place >= last, last, _where(place < 0, 0, before + 1))
     low, high = (lines.pick(_kept(_integer(m), last, lines.skip)) for m in (inside, after))
@@ -175,6 +182,8 @@ def _entry(function: Any, skip: bool, scale: float) -> None:
             raise ValueError("q must be a scalar or 1d")
         if not ((q >= 0) & (q <= 1)).all():                          # if q is traced, a recorded branch
             raise ValueError(what)
+        if skip and not a.aval.size:
+            return np.nanmean(a, axis, keepdims=keepdims)           # as in NumPy, without the dimensions of `q`
         lines = Lines(a, axis, skip)
         flat = q.reshape(-1)
         if lines.a.shape[-1] == 0:

@@ -28,7 +28,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     if c.ndim > 1 or r.ndim > 1:
         raise refused(c, "scipy.linalg.toeplitz of arrays with several dimensions", "pass vectors")
     dtype = np.result_type(c.dtype, r.dtype)
-    values: Any = np.concatenate([cast(c, dtype)[::-1], cast(r, dtype)[1:]])
+    values: Any = np.concatenate([cast(c[::-1], dtype), cast(r[1:], dtype)])
     return values[np.arange(c.shape[0])[::-1, None] + np.arange(r.shape[0])]
 
 
@@ -37,7 +37,7 @@ def hankel(c: Any, r: Any = None) -> Any:
     c = ravel(lift_with(c, r))
     r = full(c, 0, c.shape, c.dtype) if r is None else ravel(as_value(c.builder, r))
     dtype = np.result_type(c.dtype, r.dtype)
-    values: Any = np.concatenate([cast(c, dtype), cast(r, dtype)[1:]])
+    values: Any = np.concatenate([cast(c, dtype), cast(r[1:], dtype)])
     return values[np.arange(c.shape[0])[:, None] + np.arange(r.shape[0])]
 
 
