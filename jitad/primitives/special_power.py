@@ -55,7 +55,7 @@ exprel = elementwise("exprel", ufuncs.exprel, lambda y, x: exprel_slope(x), scal
 exp10 = elementwise("exp10", ufuncs.exp10, lambda y, x: LN10 * y, cost=30,
                     scalar=lambda x: call("pow", const(10.0, x.dtype), x))
 cosm1 = elementwise("cosm1", ufuncs.cosm1, lambda y, x: -sin(x), cost=20,
-                    scalar=lambda x: const(0.0, x.dtype) - 2.0 * (call("sin", 0.5 * x) * call("sin", 0.5 * x)))
+                    scalar=lambda x: -2.0 * (call("sin", 0.5 * x) * call("sin", 0.5 * x)))
 powm1 = pointer("powm1", lambda y, a, b: (
     select(ne(b, 0.0), b * (y + 1.0) / a, 0.0), (y + 1.0) * log(a)), domain=(POSITIVE, ANY))
 
