@@ -175,6 +175,9 @@ def check_value(case: Case) -> None:
     value = evaluate(graph.builder.finish([graph.y]), *case.inputs, np.zeros(aval.shape, aval.dtype),
                      *(case.inputs[i] for i in case.active))[0]
     expected = raw if case.row.ufunc is None else np.asarray(case.row.ufunc(*case.inputs))
+    if case.row.info.get("pointer"):                                # which compute in float64 and round
+        doubles = (x.astype(np.float64) if x.dtype == np.float32 else x for x in case.inputs)
+        expected = np.asarray(case.row.ufunc(*doubles)).astype(expected.dtype)  # type: ignore[misc]
     require(value.dtype == expected.dtype, case, f"the tape's dtype is {value.dtype}, NumPy's {expected.dtype}")
     close(case, "value", value, expected, rtol=0.0)
 

@@ -103,7 +103,6 @@ QUANTILE = [
     ("percentile", lambda x: np.percentile(x, [5, 50, 95]), M),
     ("percentile 30", lambda x: np.percentile(x, 30, 1), T3),
     ("traced q", lambda x: np.quantile([3.0, 1.0, 7.0, 5.0], np.exp(-np.abs(x))), V),
-    ("no elements", lambda x: (np.nanquantile(x, [0.2, 0.5], axis=1), np.quantile(x, [0.2, 0.5], axis=0)), (2, 0)),
     ("weights", lambda x: np.quantile(x, 0.4, weights=np.arange(4.0), axis=1, method="inverted_cdf"), M),
     ("weights all", lambda x: np.percentile(x, [30, 70], weights=np.ones((3, 4)), method="inverted_cdf"), M),
     ("iqr", lambda x: np.subtract(*np.percentile(x, [75, 25])), V),

@@ -90,3 +90,13 @@ def test_quantiles_that_jump_at_whole_numbers(dtype):
 
     for got, expected in zip(jit(several)(lost, q), several(lost, q), strict=True):
         np.testing.assert_allclose(got, expected, rtol=4 * np.finfo(dtype).eps, strict=True)
+
+
+@pytest.mark.filterwarnings("ignore:Mean of empty slice", "ignore:invalid value")
+def test_quantiles_of_nothing():
+    """As in NumPy, nanquantile of no elements loses the dimension of the quantiles."""
+    def both(x):
+        return np.nanquantile(x, [0.2, 0.5, 0.7], axis=1), np.nanquantile(x, [0.2], axis=1, keepdims=True)
+
+    for got, expected in zip(jit(both)(np.zeros((2, 0))), both(np.zeros((2, 0))), strict=True):
+        np.testing.assert_array_equal(got, expected, strict=True)
