@@ -8,7 +8,7 @@ import numpy as np
 
 from jitad.compile.scalar import Expr, call
 from jitad.errors import UnsupportedOperationError
-from jitad.primitives.core import Primitive, _draw, elementwise
+from jitad.primitives.core import Primitive, _draw, elementwise, loop_dtypes
 from jitad.primitives.numeric import ARRAYS, ROUTINES
 from jitad.primitives.scipy_ufuncs import ufuncs
 from jitad.tape import Aval, Value
@@ -41,7 +41,8 @@ def _rounded(ufunc: np.ufunc, operands: Sequence[Any]) -> Any:
     """The ufunc, in single precision as its code computes it: in float64, rounded. SciPy's own loops are coarser."""
     if not any(x.dtype == FLOAT32 for x in operands):
         return ufunc(*operands)
-    return ufunc(*(x.astype(float) if x.dtype == FLOAT32 else x for x in operands)).astype(np.float32)
+    dtype = loop_dtypes(ufunc, tuple(x.dtype for x in operands))[-1]              # float64 if an integer is among them
+    return ufunc(*(x.astype(float) if x.dtype == FLOAT32 else x for x in operands)).astype(dtype)
 
 
 def code_of(op: str) -> Callable[..., Expr]:
