@@ -285,6 +285,45 @@ def test_functions_of_several_arguments():
         np.testing.assert_allclose(got, expected, rtol=4e-15)
 
 
+def test_parts_and_remainders():
+    def f(x, y, k):
+        return (*math.modf(x), math.remainder(x, y), math.ldexp(x, k), math.ldexp(1.5, math.floor(y)),
+                math.isclose(x, y), math.isclose(x, y, rel_tol=0.3), math.isclose(x, y, rel_tol=0.0, abs_tol=3.0))
+    g = jit(f)
+    for x, y in ((5.5, 2.0), (-7.0, 2.0), (7.0, -2.0), (3e-310, 1.0), (1.0, 1 + 1e-10), (math.inf, math.inf)):
+        if math.isinf(x):
+            with pytest.raises(ValueError, match=r"math domain error"):
+                g(x, y, 1)
+        else:
+            for k in (3, -1030, 1020):
+                np.testing.assert_array_equal(g(x, y, k), f(x, y, k))
+    assert jit(lambda x: math.isclose(x, math.inf))(math.inf)
+    assert not jit(lambda x: math.isclose(x, 1.0))(math.inf)
+    assert math.isnan(jit(lambda x: math.remainder(x, 2.0))(math.nan))
+    assert jit_grad(lambda x: math.remainder(x, 1.0) * x)(2.75) == 2.5
+    assert jit_grad(lambda y: math.remainder(2.75, y))(1.0) == -3.0
+    assert jit_grad(lambda x: math.modf(x)[0] * math.ldexp(x, 1))(2.5) == 6.0
+    assert jit(lambda x: np.ldexp(x, 2000))(1e-300) == np.ldexp(1e-300, 2000)
+    with pytest.raises(TypeError, match=r"Expected an int as second argument"):
+        jit(lambda x: math.ldexp(x, 2.0))(1.0)
+    with pytest.raises(OverflowError, match=r"math range error"):
+        jit(lambda x: math.ldexp(x, 2000))(1.0)
+    with pytest.raises(ValueError, match=r"tolerances must be non-negative"):
+        jit(lambda x: math.isclose(x, 1.0, rel_tol=-x))(1.0)
+
+
+def test_int_of_what_no_integer_is():
+    g = jit(lambda x: int(x) * 1.0)
+    assert (g(2.5), g(-1.7)) == (2.0, -1.0)
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"cannot convert float NaN to integer"):
+            g(math.nan)
+        for large in (math.inf, -1e30):
+            with pytest.raises(OverflowError, match=r"int\(\) of an infinity, or of a number beyond 64 bits"):
+                g(large)
+    assert g(2.25) == 2.0
+
+
 def test_derivatives_through_math():
     for f, df in ((math.exp, math.exp), (math.log, lambda x: 1 / x), (math.sqrt, lambda x: 0.5 / math.sqrt(x)),
                   (math.lgamma, scipy.special.digamma),
@@ -340,5 +379,5 @@ def test_what_math_refuses():
         jit(lambda x: math.dist((x,), (1.0, 2.0)))(1.0)
     with pytest.raises(ConcretizationError, match=r"math.log at .*in the body of a scan or loop.*use NumPy's function"):
         jit(lambda x: scan(lambda c, t: (c + math.log(t), None), 0.0, x)[0])(x3)
-    with pytest.raises(ConcretizationError):
+    with pytest.raises(ConcretizationError, match=r"math.fsum at .*test_elementwise.py:\d+ rounds once.*np.sum"):
         jit(lambda x: math.fsum([x, 1.0]))(1.0)

@@ -203,7 +203,7 @@ def _modf(x: Any) -> Any:
 
 @substitute(math.ldexp)
 def _ldexp(x: Any, i: Any) -> Any:
-    if isinstance(i, Value) and i.dtype.kind not in "iu" or not isinstance(i, (Value, int, np.integer)):
+    if not isinstance(i, (Value, int, np.integer)) or (isinstance(i, Value) and i.dtype.kind not in "iu"):
         raise TypeError("Expected an int as second argument to ldexp.")
     exact = lift(builder_in((x, i)), i)                                              # type: ignore[arg-type]
     value = _handed(cast(lift(exact.builder, x), np.float64))                       # type: ignore[arg-type]

@@ -165,7 +165,12 @@ class Tracer(Value):
     def __int__(self) -> int:
         if self.size != 1:
             raise TypeError("only 0-dimensional arrays can be converted to Python scalars")
-        return self.recorder.decide(self.reshape(()).astype(np.int64))
+        value = self.reshape(())
+        if self.dtype.kind == "f" and not self.recorder.decide(np.less(np.absolute(value), 2.0**63)):
+            if self.recorder.decide(np.isnan(value)):
+                raise ValueError("cannot convert float NaN to integer")
+            raise OverflowError("int() of an infinity, or of a number beyond 64 bits, which no tape can hold")
+        return self.recorder.decide(value.astype(np.int64))
 
     def __index__(self) -> int:
         if self.ndim or self.dtype.kind not in "iu":
