@@ -58,6 +58,10 @@ class BoundFunction:
                  tapes: dict[Entry, BoundTape] | None = None):
         self._transformed, self.data, self.keywords = transformed, data, keywords
         self._free = transformed._parameters.free(transformed._request, len(data), keywords)
+        wanted = len(transformed._parameters.names(len(data) + len(self._free))) - len(self._free)
+        if len(data) > wanted:
+            raise TypeError(f"{transformed.__name__}() has {wanted} arguments besides those that stay free, and "
+                            f"{len(data)} were bound (at {user_line()}); leave out those that are differentiated")
         self._tapes = {} if tapes is None else tapes      # those of the family, the latest last
         self._ways: tuple[_Way, ...] = ()
         self._family: dict[str, BoundFunction] = {}

@@ -270,3 +270,11 @@ def test_an_interpreter_with_another_layout(monkeypatch):
     same(bound(LEVEL[::-1].copy()), LEVEL)
     with pytest.raises(TypeError):
         bound()
+
+
+def test_too_many_data_are_refused():
+    g = jitad.jit_grad(lambda x, y, k: np.sum(x * y) * k)
+    x = np.ones(3)
+    with pytest.raises(TypeError, match=r"has 2 arguments besides .*, and 3 were bound .*test_bind.py"):
+        g.bind(x, x, 2.0)
+    assert np.array_equal(g.bind(x, 2.0)(x), 2 * x)
