@@ -16,6 +16,7 @@ from jitad.derive import Derivation
 from jitad.errors import UnsupportedOperationError
 from jitad.request import PARTS, Request
 from jitad.results import Result
+from jitad.tape import needed
 from jitad.trace.recorder import Recording
 from jitad.trace.where import user_line
 
@@ -65,11 +66,9 @@ def irregular(recording: Recording, most: int) -> bool:
 
 def _straight(recording: Recording) -> list[int]:
     """The operations on numbers and small arrays that are needed."""
-    from jitad.compile.tapemachine_flatten import live
-
     builder = recording.builder
-    needed = live(builder.nodes, [*(v.number for v in recording.outputs), *builder.guards])
-    return [i for i, node in enumerate(builder.nodes) if needed[i] and node.prim.kind == "elementwise" and (
+    alive = needed(builder.nodes, [*(v.number for v in recording.outputs), *builder.guards])
+    return [i for i, node in enumerate(builder.nodes) if alive[i] and node.prim.kind == "elementwise" and (
         not node.aval.shape or node.aval.size <= SMALL)]
 
 

@@ -66,13 +66,8 @@ def vjp(f: Callable[..., Any], *primals: Any, argnums: int | Sequence[int] | Non
     (array([3., 2.]),)
     """
     places, whole = _places(f, primals, argnums)
-    recorder = current()
-    if recorder is not None:
-        at = _OnTape(recorder, _followed(recorder, f), Request("vjp", places), primals)
-        return at.value, Pullback(at.product, whole, primals, places)
-    point = _floats(primals, places)
-    product = _known(f, Request("vjp", places))
-    return product.value(*point), Pullback(functools.partial(product, *point), whole, primals, places)
+    value, product = _at(f, Request("vjp", places), primals)
+    return value, Pullback(product, whole, primals, places)
 
 
 def linearize(f: Callable[..., Any], *primals: Any,
@@ -89,13 +84,19 @@ def linearize(f: Callable[..., Any], *primals: Any,
     """
     places, whole = _places(f, primals, argnums)
     places = places if isinstance(places, tuple) else (places,)
+    value, product = _at(f, Request("pushforward", places), primals)
+    return value, Pushforward(product, whole, primals, places)
+
+
+def _at(f: Callable[..., Any], request: Request, primals: Sequence[Any]) -> tuple[Any, Callable[..., Any]]:
+    """The value of a function at a point, and the product asked for as a function of the seed."""
     recorder = current()
     if recorder is not None:
-        at = _OnTape(recorder, _followed(recorder, f), Request("pushforward", places), primals)
-        return at.value, Pushforward(at.product, whole, primals, places)
-    point = _floats(primals, places)
-    product = _known(f, Request("pushforward", places))
-    return product.value(*point), Pushforward(functools.partial(product, *point), whole, primals, places)
+        at = _OnTape(recorder, _followed(recorder, f), request, primals)
+        return at.value, at.product
+    point = _floats(primals, request.argnums)
+    product = _known(f, request)
+    return product.value(*point), functools.partial(product, *point)
 
 
 def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:

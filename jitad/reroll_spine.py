@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from jitad.primitives.view import Map, Term, compose
-from jitad.tape import Node
+from jitad.tape import Node, needed
 
 Form = tuple[tuple[int, ...], tuple[tuple[Term, ...], ...]]         # the shape and the terms of a map
 Ref = tuple[int, int]                                               # (source, view)
@@ -71,7 +71,7 @@ class Spine:
         self.nodes = nodes
         self.views = Views()
         ends = list(wanted)
-        self._refs(_live(nodes, ends))
+        self._refs(needed(nodes, ends))
         sources, views, start = [], [], [0]
         source, view = self._source, self._view
         for number in self.members:
@@ -118,14 +118,3 @@ class Spine:
     def ref(self, number: int) -> Ref:
         """The reference that node `number` is."""
         return self._source[number], self._view[number]
-
-
-def _live(nodes: Sequence[Node], ends: list[int]) -> bytearray:
-    live = bytearray(len(nodes))
-    for number in ends:
-        live[number] = 1
-    for number in range(len(nodes) - 1, -1, -1):
-        if live[number]:
-            for i in nodes[number].inputs:
-                live[i] = 1
-    return live

@@ -173,6 +173,18 @@ def _view_row() -> Primitive:
     return TABLE["view"]
 
 
+def needed(nodes: Sequence[Node], wanted: Iterable[int]) -> bytearray:
+    """For each node whether one of the `wanted` needs it."""
+    found = bytearray(len(nodes))
+    for number in wanted:
+        found[number] = 1
+    for number in range(len(nodes) - 1, -1, -1):
+        if found[number]:
+            for i in nodes[number].inputs:
+                found[i] = 1
+    return found
+
+
 class Builder:
     """A tape in the making. Applying the same primitive to the same nodes gives the same node."""
 

@@ -15,7 +15,7 @@ from jitad.compile.loops import DTYPE_TAGS
 from jitad.compile.tapemachine_opcodes import OpCode
 from jitad.primitives.core import TABLE, Primitive
 from jitad.primitives.reduce import parse
-from jitad.tape import Aval, Node
+from jitad.tape import Aval, Node, needed
 
 LIMIT = 1 << 30               # operations, whose places are 32-bit numbers
 FILLING = frozenset("spread scatter tril triu".split())
@@ -60,7 +60,7 @@ class Flat:
             for _ in range(aval.size):
                 self._given(sort)
             self.at[number] = np.arange(first, len(self.op)).reshape(aval.shape) if aval.shape else first
-        self._run(live(nodes, wanted))
+        self._run(needed(nodes, wanted))
 
     # --- numbers ---------------------------------------------------------------------------------
     def _sort(self, dtype: np.dtype[Any], active: bool) -> int:
@@ -233,15 +233,3 @@ class Flat:
             pairs = zip(before.ravel().tolist(), moved[k].ravel().tolist(), strict=True)
             moved[k] = np.reshape([self.emit(TABLE["add"], pair) for pair in pairs], moved[k].shape)
         return np.moveaxis(moved, 0, axis)
-
-
-def live(nodes: Sequence[Node], wanted: Iterable[int]) -> bytearray:
-    """For each node whether one of the `wanted` needs it."""
-    needed = bytearray(len(nodes))
-    for number in wanted:
-        needed[number] = 1
-    for number in range(len(nodes) - 1, -1, -1):
-        if needed[number]:
-            for i in nodes[number].inputs:
-                needed[i] = 1
-    return needed

@@ -17,7 +17,7 @@ from jitad.trace.dispatch import as_value, builder_in, implements, lift_all, ref
 from jitad.trace.indexing import getitem
 from jitad.trace.numpy_elementwise import choose
 from jitad.trace.numpy_order import sorting_order, taken
-from jitad.trace.numpy_reduce import axes_of, keep
+from jitad.trace.numpy_reduce import axes_of, keep, weights_beside
 from jitad.trace.numpy_shape import flatten_end, move_to_end
 from jitad.trace.ufuncs import apply_ufunc
 
@@ -211,14 +211,7 @@ def _of_weights(lines: Lines, q: Any, method: str, weights: Any, axis: Any, a: V
         raise refused(a, "numpy.nanquantile with weights", "give the elements that are NaN the weight 0 and another "
                       "value")
     w: Any = as_value(a.builder, weights)
-    if w.shape != a.shape:
-        if axis is None:
-            raise TypeError("Axis must be specified when shapes of a and weights differ.")
-        given = np.lib.array_utils.normalize_axis_tuple(axis, a.ndim)
-        if w.shape != tuple(a.shape[d] for d in given):
-            raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
-        w = np.transpose(w, np.argsort(given))
-        w = w.reshape(tuple(n if d in given else 1 for d, n in enumerate(a.shape)))
+    w = weights_beside(w, a, axis)
     if (w < 0).any():
         raise ValueError("Weights must be non-negative.")
     w = broadcast_to(w, a.shape)

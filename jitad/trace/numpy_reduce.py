@@ -210,6 +210,19 @@ def root(x: Any) -> Any:
     return select(x == 0, 0.0, np.sqrt(x))
 
 
+def weights_beside(w: Any, a: Value, axis: Any) -> Any:
+    """Weights of the shape of `a`, or of its shape along `axis`, in the dimensions of `a`; raises what NumPy raises."""
+    if w.shape == a.shape:
+        return w
+    if axis is None:
+        raise TypeError("Axis must be specified when shapes of a and weights differ.")
+    axes = np.lib.array_utils.normalize_axis_tuple(axis, a.ndim)
+    if w.shape != tuple(a.shape[d] for d in axes):
+        raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
+    w = np.transpose(w, np.argsort(axes))
+    return w.reshape(tuple(n if d in axes else 1 for d, n in enumerate(a.shape)))
+
+
 @implements(np.average)
 def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False) -> Any:
     if weights is None:
@@ -219,14 +232,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     else:
         a, w = lift_all(a, weights)
         dtype = np.result_type(a.dtype, w.dtype, *(["f8"] if a.dtype.kind in "iub" else []))
-        if w.shape != a.shape:
-            if axis is None:
-                raise TypeError("Axis must be specified when shapes of a and weights differ.")
-            axes = np.lib.array_utils.normalize_axis_tuple(axis, a.ndim)
-            if w.shape != tuple(a.shape[d] for d in axes):
-                raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
-            w = np.transpose(w, np.argsort(axes))
-            w = w.reshape(tuple(n if d in axes else 1 for d, n in enumerate(a.shape)))
+        w = weights_beside(w, a, axis)
         a, w = cast(a, dtype), cast(w, dtype)
         scale = sum_(broadcast_to(w, a.shape), axis, keepdims=keepdims)
         result = sum_(a * w, axis, keepdims=keepdims) / scale
