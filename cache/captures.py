@@ -15,6 +15,7 @@ from .getters import PREFIX, Writer, compiled
 from .guards import freeze, show
 from .identity import Same, Target, code_key
 from .paths import FUNCTION_STEPS, Path, Step, take
+from .places import Place, places
 from .signature import Leaf, describe, leaf_difference
 
 __all__ = ["Fetch", "Path", "Plan", "Read", "Source", "Step"]
@@ -225,6 +226,15 @@ class Plan:
                 writer.same(name, read.known)
         inputs = tuple(writer.names[path] for path in self._inputs)
         return Source(tuple(writer.lines), inputs, writer.bound, namespace)
+
+    def places(self, target: Target) -> tuple[Place, ...] | None:
+        """Return the places that tell as long as they keep their objects that `fetch` would return ``()``; None if
+        there are inputs, or something that no place tells, or no match."""
+        unbound = target.shape == (False, 0, ()) and target.callable_type is None and not target.partials
+        if not unbound or any(read.kind != "guard" for read in self.reads.values()):
+            return None
+        values = self._current(target)
+        return None if values is None else places([read.path for read in self.reads.values()], values, target.function)
 
 
 def _walk(path: Path, found: dict[Path, Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import threading
 import weakref
@@ -59,15 +60,25 @@ class Memo(Protocol):
 
 
 class Counters:
-    """Plain counts of one owner or entry. Callers add their warm hits without a lock: `counters.hits += 1`.
+    """Plain counts of one owner or entry. Callers add their warm hits without a lock: `counters.hits += 1`, or in
+    `cell`, where compiled code does.
 
     Such increments may lose a count when threads race, which is the price of a warm path without a lock.
     """
 
-    __slots__ = ("compiles", "hits", "misses")
+    __slots__ = ("cell", "compiles", "misses")
 
     def __init__(self) -> None:
+        self.cell = ctypes.c_int64()
         self.zero()
+
+    @property
+    def hits(self) -> int:
+        return self.cell.value
+
+    @hits.setter
+    def hits(self, number: int) -> None:
+        self.cell.value = number
 
     def zero(self) -> None:
         """Set every count to zero."""

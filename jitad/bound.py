@@ -264,7 +264,7 @@ class BoundTape:
         with gate, uncollected(), self.entry.lock:
             known = self.entry.bound.get(key)
             if known is None:
-                known = self.entry.bound[key] = BoundKernel(self.split.main, kinds, len(self.free))
+                known = self.entry.bound[key] = BoundKernel(self.split.main, kinds, len(self.free), self.entry.name)
         return known
 
 

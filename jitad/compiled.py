@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jitad.compile.forks import gate
-from jitad.compile.kernel_errors import is_marked
 from jitad.display import Text
 from jitad.entry import Entry
 from jitad.errors import SignatureError, UnsupportedOperationError
@@ -44,14 +43,7 @@ class CompiledTape:
         self.kernel                                       # noqa: B018  compiles
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        transformed = self._transformed
-        try:
-            if not kwargs:
-                return transformed._warm(*args)          # type: ignore[misc]
-        except transformed._miss as error:
-            if is_marked(error):
-                raise
-        return transformed(*args, **kwargs)
+        return self._transformed(*args, **kwargs)
 
     def __jitad_nested__(self, view: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Called by recorded code: as the function that it was made from."""
@@ -195,7 +187,7 @@ class CompiledTape:
             if several and entry.output(1).shape != leaf.shape:
                 raise SignatureError(f"a C function needs gradients as large as the array that varies: `out_axes` of "
                                      f"`{transformed.__name__}` must be as its in_axes")
-            return Callback(tape.split.main, [leaf, *tape.data], bound)
+            return Callback(tape.split.main, [leaf, *tape.data], bound, entry.name)
 
     def graph(self) -> TapeGraph:
         """The tape as a graph: ``.dot`` for Graphviz, ``.svg``; a notebook draws it."""

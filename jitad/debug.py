@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from jitad.compiled import CompiledTape
 from jitad.nonfinite import require_finite
 from jitad.trace.recorder import current
 from jitad.transformed import Transformed
@@ -17,20 +16,13 @@ __all__ = ["debug_nonfinite"]
 _looking: ContextVar[bool] = ContextVar("looking", default=False)
 _lock = threading.Lock()
 _users = 0
-_plain = Transformed.__call__, CompiledTape.__call__
+_plain = Transformed.__call__
 
 
 def _call(self: Transformed, /, *args: Any, **kwargs: Any) -> Any:
-    result = _plain[0](self, *args, **kwargs)
+    result = self._call(*args, **kwargs)
     if _looking.get() and current() is None:
         require_finite(self, result, args, kwargs)
-    return result
-
-
-def _call_tape(self: CompiledTape, /, *args: Any, **kwargs: Any) -> Any:
-    result = _plain[1](self, *args, **kwargs)
-    if _looking.get() and current() is None:
-        require_finite(self._transformed, result, args, kwargs)
     return result
 
 
@@ -39,8 +31,7 @@ def _switch(by: int) -> None:
     global _users
     with _lock:
         _users += by
-        calls = (_call, _call_tape) if _users else _plain
-        Transformed.__call__, CompiledTape.__call__ = calls           # type: ignore[method-assign]
+        Transformed.__call__ = _call if _users else _plain           # type: ignore[method-assign]
 
 
 @contextmanager

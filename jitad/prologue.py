@@ -12,8 +12,11 @@ from functools import cached_property
 
 import numpy as np
 
+from jitad.optimise_crossed import crossed
 from jitad.primitives.custom import has_code
+from jitad.primitives.index import within
 from jitad.primitives.reduce import parse
+from jitad.prologue_indices import places_apart, trust
 from jitad.tape import Aval, Builder, Node, Tape, Value
 
 DEAR = 8              # cost of elementwise work, for each element, from which its result is stored
@@ -48,6 +51,10 @@ class Split:
 
 def split(tape: Tape, free: Sequence[int], hoist: bool = True) -> Split:
     """Split `tape`, of whose inputs the numbers `free` vary; without `hoist` everything stays in the main tape."""
+    if hoist:
+        tape = crossed(tape)
+        found = _Splitting(tape, tuple(free), hoist)
+        tape = places_apart(tape, found.on_data - found.varying)
     return _Splitting(tape, tuple(free), hoist).run()
 
 
@@ -100,6 +107,8 @@ class _Splitting:
         kind, size = node.prim.kind, node.aval.size
         if kind in ("input", "const", "scan") or node.aval.dtype == object or not size or not self._bound(number):
             return False
+        if node.prim is within:
+            return True
         if kind == "view":
             return _strided(node, self.tape.nodes[node.inputs[0]].aval)
         if kind in ("reshape", "iota"):
@@ -118,10 +127,10 @@ class _Splitting:
 
     def _bound(self, number: int) -> bool:
         """Whether a node depends on bound inputs, not on constants alone."""
-        return number in self._on_data
+        return number in self.on_data
 
     @cached_property
-    def _on_data(self) -> set[int]:
+    def on_data(self) -> set[int]:
         found = set(self.bound)
         for number, node in enumerate(self.tape.nodes):
             if number not in self.varying and not found.isdisjoint(node.inputs):
@@ -163,6 +172,8 @@ class _Splitting:
         for place, number in enumerate(self.stored):
             aval = self.tape.nodes[number].aval
             values[number] = builder.input(Aval(aval.shape, aval.dtype), f"hoisted_{place}")
+            if self.tape.nodes[number].prim is within:
+                values[number] = trust(values[number], self.tape.nodes[number].params["lengths"])
         self._replay(builder, values, self.computed)
         for guard in self.tape.guards:
             if guard.node in self.computed:

@@ -76,7 +76,7 @@ def _where_data(where: Where | None) -> list[Any] | None:
 def _check_trust(prim: Primitive, where: Where | None) -> None:
     """Raise for a row that reads wherever its indices point: a file could make it read anything."""
     if prim.info.get("trusts"):
-        raise TapeFileError(f"`{prim.name}`{f' at {where}' if where else ''} is a product with a sparse matrix, which "
+        raise TapeFileError(f"`{prim.name}`{f' at {where}' if where else ''} is {prim.info['trusts']}, which "
                             "cannot be in a file; keep the function instead")
 
 

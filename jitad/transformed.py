@@ -14,7 +14,6 @@ from jitad.cache.contents import ShapeChurnWarning
 from jitad.cache.identity import Target, code_key, unwrap
 from jitad.cache.signature import Signature
 from jitad.compile.forks import gate
-from jitad.compile.kernel_errors import Miss, is_marked
 from jitad.display import Text
 from jitad.entry import Entry, TapeNeeded, build, differentiated
 from jitad.entry_machine import check_tier
@@ -23,7 +22,7 @@ from jitad.request import DEFAULTS, Arguments, Request, Settings, checked_tier, 
 from jitad.results import write_out
 from jitad.trace.recorder import uncollected
 from jitad.trace.where import user_line
-from jitad.transformed_memory import Bound, Remembered, either
+from jitad.transformed_memory import MISSED, Bound, Remembered, attempt, either, falling_back, view, weakly
 from jitad.transformed_methods import Methods
 from jitad.transformed_parameters import Parameters
 from jitad.transformed_words import calling, crowd_message, issue, name_after, report
@@ -38,6 +37,9 @@ class Transformed(Methods):
     Calling it gives that; `value` and `value_and_grad` ask for more of the same function.
     """
 
+    __slots__ = ("_call",)
+    _call: Callable[..., Any]          # what Python calls; as a slot that is `__call__`, without a detour
+    __call__: Callable[..., Any]
     __name__: str
     __qualname__: str
 
@@ -56,8 +58,7 @@ class Transformed(Methods):
         self._given, self._inner = function, inner
         self.__jitad_transform__ = (request.what, request.argnums, request.mode, repr(request.batch))
         self._request, self._settings = request, settings
-        self._miss = (Miss, TypeError, OverflowError)       # beyond 64 bits
-        self._warm: Callable[..., Any] | None = None
+        self._call = self._cold = weakly(self)
         self._known: tuple[Remembered, ...] = ()            # latest first
         self._own_out = "out" in signature.parameters
         self._siblings: dict[str | Request, Transformed] = {}
@@ -65,15 +66,8 @@ class Transformed(Methods):
         self._attribute: str | None = None
         self._origin: tuple[Any, str] | None = None
 
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        try:
-            if not kwargs:
-                return self._warm(*args)                 # type: ignore[misc]
-            if self._own_out or "out" not in kwargs:
-                return self._warm(*args, **kwargs)       # type: ignore[misc]
-        except self._miss as error:
-            if is_marked(error):
-                raise
+    def _otherwise(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call that the kernel at hand does not serve."""
         if "out" in kwargs and not self._own_out:
             out = kwargs.pop("out")
             return write_out(self(*args, **kwargs), out, self._request.valued, self.__name__)
@@ -93,12 +87,12 @@ class Transformed(Methods):
         known = self._siblings.get(request)
         return known or self._siblings.setdefault(request, Transformed(self, request, self._settings))
 
-    @property
+    @view
     def value(self) -> Transformed:
         """The compiled function itself: ``g.value(*args) -> float``."""
         return self if self._request.what == "value" else self._sibling("value")
 
-    @property
+    @view
     def value_and_grad(self) -> Transformed:
         """Value and gradient from one sweep: ``g.value_and_grad(*args) -> (float, gradient)``."""
         return self if self._request.what == "value_and_grad" else self._sibling("value_and_grad")
@@ -187,23 +181,16 @@ class Transformed(Methods):
         if recorder is not None:
             return self._inside(recorder, args, kwargs)
         for known in self._known[1:RECENT]:
-            try:
-                result = known.warm(*args, **kwargs)     # type: ignore[misc]
-            except self._miss as error:
-                if is_marked(error):
-                    raise
-                continue
-            self._publish(known)
-            return result
+            result = attempt(known.warm, args, kwargs)
+            if result is not MISSED:
+                self._publish(known)
+                return result
         arguments = self._arguments(args, kwargs)
         for known in self._known:
-            try:
-                if known.signature == arguments.signature:
-                    return known.warm(*arguments.args, **arguments.kwargs)   # type: ignore[misc]
-            except self._miss as error:
-                if is_marked(error):
-                    raise
-                continue
+            fits = known.signature == arguments.signature
+            result = attempt(known.warm, arguments.args, arguments.kwargs) if fits else MISSED
+            if result is not MISSED:
+                return result
         with gate, uncollected():
             entry, inputs = self._ready(arguments)
         if entry.machine is None and (entry.passing or (self._settings.background and not entry.has_kernel(inputs))):
@@ -312,7 +299,7 @@ class Transformed(Methods):
 
     def _remember(self, entry: Entry, arguments: Arguments, inputs: list[Any]) -> None:
         """Let the next call of this kind go straight to the kernel."""
-        from jitad.warm import warm_function
+        from jitad.warm import direct_function, warm_function
 
         owner, known = owner_of(self), Remembered(self, arguments.signature, entry)
         if not entry.has_kernel(inputs):
@@ -329,6 +316,8 @@ class Transformed(Methods):
         known.warm = warm_function(entry, kernel, self._target, counters, arguments.leaves,
                                    self._parameters.keywords(len(arguments.args)))
         if known.warm is not None:
+            call = falling_back(known.warm, self._cold, self._own_out)
+            known.call = direct_function(entry, kernel, self._target, counters, arguments.leaves, call) or call
             self._publish(known)
 
     def _publish(self, known: Remembered) -> None:
@@ -337,7 +326,9 @@ class Transformed(Methods):
             others = [k for k in self._known if k is not known and k.warm is not None]
             self._known = (known, *others[:REMEMBERED - 1])
             ways = [k.warm for k in self._known if k.guarded and k.signature == known.signature]
-            self._warm = either(ways) if known.guarded and len(ways) > 1 else known.warm
+            self._call = known.call or self._cold
+            if known.guarded and len(ways) > 1:
+                self._call = falling_back(either(ways), self._cold, self._own_out)
         cache.store.publish(owner_of(self), self._key(known.signature), known.entry, known, action)
 
     # --- inside a recording --------------------------------------------------------------------
@@ -369,6 +360,9 @@ class Transformed(Methods):
     # --- text ----------------------------------------------------------------------------------
     def __repr__(self) -> str:
         return f"<jitad {self._request.what} of {self.__qualname__}>"
+
+
+Transformed.__call__ = Transformed._call                              # type: ignore[method-assign]
 
 
 def _transformed_in(function: Any) -> Any:

@@ -6,15 +6,19 @@ from collections.abc import Callable
 from typing import Any
 
 from jitad.cache.signature import Signature
-from jitad.compile.kernel_errors import Miss, StatusMiss
+from jitad.compile.kernel_errors import Miss, StatusMiss, is_marked
 from jitad.entry import Entry
+
+MISSED: Any = object()                                   # instead of a result
+_MISSES = (Miss, TypeError, OverflowError)               # the last for integers beyond 64 bits
 
 
 class Remembered:
     """An entry that `home` calls without asking the cache, until the cache drops it. Holds `home` weakly: no cycles, so
     that a function made in a loop goes, with the arrays that it captures, as soon as it is no longer used."""
 
-    warm: Callable[..., Any] | None = None
+    warm: Callable[..., Any] | None = None               # raises `Miss` for what it does not serve
+    call: Callable[..., Any] | None = None               # goes on to the function itself then
 
     def __init__(self, home: Any, signature: Signature, entry: Entry):
         self.home, self.signature = weakref.ref(home), signature
@@ -25,8 +29,8 @@ class Remembered:
         """Called by the cache: the entry is gone."""
         home = self.home()
         if home is not None:
-            home._warm = None
-        self.warm = self.entry = None
+            home._call = home._cold
+        self.warm = self.call = self.entry = None
 
 
 class Bound(weakref.WeakKeyDictionary):
@@ -38,6 +42,59 @@ class Bound(weakref.WeakKeyDictionary):
 
     def __deepcopy__(self, memo: Any) -> Bound:
         return Bound()
+
+
+class view:
+    """A property that is computed once, as by `functools.cached_property`; but what is found to be its own view is not
+    kept: it would be a cycle."""
+
+    def __init__(self, find: Callable[[Any], Any]):
+        self._find, self.__doc__, self.__name__ = find, find.__doc__, find.__name__
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        found = self._find(instance)
+        if found is not instance:
+            instance.__dict__[self.__name__] = found
+        return found
+
+
+def weakly(home: Any) -> Callable[..., Any]:
+    """`_otherwise` of a function, without a reference to it: the function holds what calls this."""
+    known = weakref.ref(home)
+
+    def otherwise(*args: Any, **kwargs: Any) -> Any:
+        found = known()
+        if found is None:
+            raise ReferenceError("the function is gone; keep it, not its `__call__`")
+        return found._otherwise(args, kwargs)
+    return otherwise
+
+
+def attempt(warm: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The result of a warm function, or `MISSED`."""
+    try:
+        return MISSED if warm is None else warm(*args, **kwargs)
+    except _MISSES as error:
+        if is_marked(error):
+            raise
+        return MISSED
+
+
+def falling_back(warm: Callable[..., Any], otherwise: Callable[..., Any], own_out: bool) -> Callable[..., Any]:
+    """`warm`, where `otherwise` is called with what it does not serve: with ``out=`` too, unless that is the user's."""
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            if not kwargs:
+                return warm(*args)
+            if own_out or "out" not in kwargs:
+                return warm(*args, **kwargs)
+        except _MISSES as error:
+            if is_marked(error):
+                raise
+        return otherwise(*args, **kwargs)
+    return call
 
 
 def either(ways: list[Any]) -> Callable[..., Any]:

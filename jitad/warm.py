@@ -22,7 +22,7 @@ from jitad.cache.identity import Target
 from jitad.compile.kernel_errors import Miss
 from jitad.entry import Entry
 from jitad.trace.leaves import is_complex, is_dynamic, packed
-from jitad.trace.pytree import TreeDef, count_leaves, leaves_of
+from jitad.trace.pytree import TreeDef, bare, count_leaves, leaves_of
 
 BY_VALUE = (str, bytes)
 
@@ -39,7 +39,8 @@ def warm_function(entry: Entry, kernel: Any, target: Target, counters: Any, leav
     named = not {*names, *entry.keywords} & {*_NAME.findall("\n".join(source.lines))}
     if entry.keywords and not (named and all(n.isidentifier() and not iskeyword(n) for n in entry.keywords)):
         return None
-    bound: dict[str, Any] = {**source.bound, f"{PREFIX}miss": Miss, f"{PREFIX}kernel": kernel.call,
+    counting = kernel.counting(counters.cell)
+    bound: dict[str, Any] = {**source.bound, f"{PREFIX}miss": Miss, f"{PREFIX}kernel": counting or kernel.call,
                              f"{PREFIX}counters": counters, f"{PREFIX}error": Exception,
                              f"{PREFIX}finish": entry.result.build}
     heads = [name if named and name else f"{PREFIX}p{i}" for i, name in enumerate(names)]
@@ -59,10 +60,20 @@ def warm_function(entry: Entry, kernel: Any, target: Target, counters: Any, leav
         *(leaf for leaf, d in zip(leaves, entry.dynamic, strict=True) if d), *(entry.plan.values(target) or ())], bound)
     call = f"{PREFIX}kernel({', '.join(inputs)})"
     lines += [*_attempt([*source.lines, *packing]),
-              f"{PREFIX}result = {call}", f"{PREFIX}counters.hits += 1",
+              f"{PREFIX}result = {call}", *([] if counting else [f"{PREFIX}counters.hits += 1"]),
               f"return {PREFIX}result" if entry.result.plain else f"return {PREFIX}finish({PREFIX}result)"]
     head = ", ".join([*heads, *(["*", *entry.keywords] if entry.keywords else ())])
     return _function(head, lines, bound, source.namespace)
+
+
+def direct_function(entry: Entry, kernel: Any, target: Target, counters: Any, leaves: Sequence[Any],
+                    otherwise: Callable[..., Any]) -> Callable[..., Any] | None:
+    """The kernel itself, which then looks at the captures too, with nothing of Python around it; `otherwise` is called
+    with what it does not serve. None where arguments or results are taken apart, or captures are inputs."""
+    plain = kernel.exact and entry.result.plain and not entry.keywords and all(map(bare, entry.structures)) and all(
+        is_dynamic(leaf) and not is_complex(leaf) for leaf in leaves)
+    guards = entry.plan.places(target) if plain else None
+    return None if guards is None else kernel.counting(counters.cell, otherwise, guards)
 
 
 def free_function(structures: Sequence[TreeDef], leaves: Sequence[Any], call: Callable[..., Any],

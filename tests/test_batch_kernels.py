@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from llvmlite import ir
 from public import fresh  # noqa: F401
 
 import jitad
 from jitad import batch, value_and_grad
 from jitad.compile.emit_llvm import emit_llvm
 from jitad.compile.emit_python import emit_python
+from jitad.compile.ir import Module
 from jitad.compile.loops import Buffer, Loop, Program, Transpose
 from jitad.compile.native import compile_module
 from jitad.compile.scalar import const
@@ -30,7 +30,7 @@ def transposing(rows: int, columns: int, target: int, source: int) -> Program:
 
 
 def test_transposes_of_all_sizes() -> None:
-    module = ir.Module(name="test")
+    module = Module()
     programs = {(r, c): transposing(r, c, 2, 1) for r, c in product(SIZES, repeat=2)}
     for (r, c), program in programs.items():
         emit_llvm(program, module, f"jitad_{r}_{c}")

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.linalg
-from llvmlite import ir
 
-from jitad.compile import machine_fft, machine_linalg, machine_order, machine_sparse, routines
+from jitad.compile import ir, machine_fft, machine_linalg, machine_order, machine_sparse, routines
 from jitad.compile.emit_llvm import emit_llvm
 from jitad.compile.emit_python import emit_python
 from jitad.compile.loops import STATUS_LINALG, Buffer, Call, Program
@@ -35,7 +34,7 @@ def program(routine: str, shapes: tuple[tuple[int, ...], ...], numbers: tuple[in
 @cache
 def compiled(routine: str, shapes: tuple[tuple[int, ...], ...], numbers: tuple[int, ...], dtype: str) -> Any:
     module = ir.Module()
-    emit_llvm(program(routine, shapes, numbers, dtype), module, "kernel").linkage = "external"
+    emit_llvm(program(routine, shapes, numbers, dtype), module, "kernel")
     native = compile_module(module, level=1)
     return native, native.function("kernel", *[ctypes.c_void_p] * len(shapes))
 

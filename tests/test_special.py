@@ -12,6 +12,7 @@ from scipy import special
 from trace_cases import gradients, tape_of, traced
 
 import jitad.primitives  # noqa: F401  (fills the table)
+from jitad import jit
 from jitad.differentiate import pullback
 from jitad.errors import UnsupportedOperationError
 from jitad.evaluate import evaluate
@@ -283,3 +284,17 @@ def test_other_arguments_of_refused_functions_have_derivatives() -> None:
     assert float(got) == pytest.approx(-special.expn(1, 1.5))
     (got,) = grad(lambda x: special.hyp2f1(0.5, 1.5, 2.5, x), 0.3)
     assert float(got) == pytest.approx(0.3 * special.hyp2f1(1.5, 2.5, 3.5, 0.3))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint32"])
+def test_log_factorials_of_integers(dtype):
+    """They need neither recurrence nor reflection, and no other value comes out."""
+    n = np.arange(-3 if dtype[0] == "i" else 0, 120).astype(dtype)
+    n = np.concatenate([n, 2 ** np.arange(8, 62)]) if dtype == "int64" else n
+    for f, more in ((lambda n: special.gammaln(n + 1), 1), (lambda n: special.gammaln(n + 2.0), 2)):
+        for got, k in zip(jit(f, on_mismatch="silent")(n), (int(k) + more for k in n), strict=True):
+            with mp.workprec(180):
+                exact = mp.loggamma(k) if k > 0 else mp.inf
+            assert got == exact or abs(got - exact) <= math.ulp(float(exact)), (k, got)
+    half = jit(lambda n: special.gammaln(n + 0.5), on_mismatch="silent")
+    np.testing.assert_allclose(half(n), special.gammaln(n + 0.5), rtol=1e-14)

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from llvmlite import ir
 from scipy import special
 
 import jitad
-from jitad.compile import cython_special, scalar_loops
+from jitad.compile import cython_special, ir, scalar_loops
 from jitad.compile.native import compile_module, load_code
 from jitad.compile.python_backend import load_python
 from jitad.compile.runtime import Kernel, argument_type

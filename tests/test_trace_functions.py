@@ -230,3 +230,9 @@ def test_what_a_traced_value_knows():
         x + "a"
     with pytest.raises(TypeError):
         x + None
+
+
+def test_comparisons_of_python_numbers_count_as_such():
+    a, x = traced(np.ones(3, np.float32), 0.5)
+    for f in (lambda x, a: (x > 0) * x * a, lambda x, a: a * ((x > 0) + 1), lambda x, a: (x > 0) * 2.0 * a):
+        assert f(x, a).dtype == f(0.5, np.ones(3, np.float32)).dtype == np.float32

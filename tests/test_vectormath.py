@@ -5,6 +5,7 @@ through the NumPy evaluator, where it never does.
 """
 from __future__ import annotations
 
+import ctypes
 import math
 import re
 from collections.abc import Callable
@@ -14,8 +15,7 @@ import mpmath as mp
 import numba
 import numpy as np
 import pytest
-from llvmlite import binding, ir
-from numba.extending import intrinsic as numba_intrinsic
+from llvmlite import binding
 from vectormath_reference import (
     BINARY,
     CASES,
@@ -37,7 +37,9 @@ from vectormath_reference import (
 )
 
 from jitad import jit
-from jitad.compile import scalar_llvm, scalar_numpy, vectormath_explog
+from jitad.compile import ir, scalar_llvm, scalar_numpy, vectormath_explog
+from jitad.compile.ir_builder import Builder
+from jitad.compile.native import compile_module
 from jitad.compile.scalar import call, cast, const, select, var
 from jitad.compile.vectormath import EXPANSIONS
 from jitad.compile.vectormath_numba import intrinsic
@@ -172,18 +174,18 @@ def test_loops_vectorise(name: str) -> None:
 
 def loop_module(name: str, arity: int) -> ir.Module:
     """void loop(double* x..., double* out, int64 n), as LLVM IR."""
-    module, pointer, integer = ir.Module(), ir.DoubleType().as_pointer(), ir.IntType(64)
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [pointer] * (arity + 1) + [integer]), "loop")
+    module = ir.Module()
+    function = ir.Function(module, ir.VOID, [ir.DOUBLE.as_pointer()] * (arity + 1) + [ir.INT64], "loop")
     entry, body, leave = (function.append_basic_block() for _ in range(3))
-    builder = ir.IRBuilder(entry)
+    builder = Builder(function, entry)
     builder.branch(body)
     builder.position_at_end(body)
-    i = builder.phi(integer)
+    i = builder.phi(ir.INT64)
     *inputs, out, n = function.args
     value = scalar_llvm.call_by_name(builder, name, [builder.load(builder.gep(p, [i])) for p in inputs])
     builder.store(value, builder.gep(out, [i]))
-    following = builder.add(i, integer(1))
-    i.add_incoming(integer(0), entry)
+    following = builder.add(i, ir.INT64(1))
+    i.add_incoming(ir.INT64(0), entry)
     i.add_incoming(following, body)
     builder.cbranch(builder.icmp_signed("<", following, n), body, leave)
     builder.position_at_end(leave)
@@ -223,15 +225,14 @@ def test_intrinsics_take_other_types() -> None:
     np.testing.assert_allclose(doubles, [np.log1p(3.0), np.log1p(1.0), np.logaddexp(0.5, 2.0)], rtol=1e-15)
 
 
-def call_built(expr: Any, *values: float) -> Any:
+def call_built(expr: Any, *values: float) -> float:
     """The float64 `expr` of float64 variables x0 and x1, compiled by `scalar_llvm.build`."""
-    @numba_intrinsic
-    def built(typingctx: Any, x0: Any, x1: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return scalar_llvm.build(builder, expr, {"x0": args[0], "x1": args[1]})
-        return numba.float64(numba.float64, numba.float64), codegen
-
-    return numba.njit(lambda x0, x1: built(x0, x1))(*values)
+    module = ir.Module()
+    function = ir.Function(module, ir.DOUBLE, [ir.DOUBLE] * 2, "built")
+    builder = Builder(function, function.append_basic_block())
+    builder.ret(scalar_llvm.build(builder, expr, {f"x{i}": x for i, x in enumerate(function.args)}))
+    native = compile_module(module, level=1)
+    return ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double, ctypes.c_double)(native.address("built"))(*values)
 
 
 def test_every_machine_operation_is_built() -> None:

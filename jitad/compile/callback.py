@@ -15,18 +15,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 
+from jitad.compile import ir
 from jitad.compile.emit_llvm import MEMORY, emit_llvm
 from jitad.compile.entry_bound import in_order, order_of, word
+from jitad.compile.ir import DOUBLE, INT64
+from jitad.compile.ir_builder import Builder
+from jitad.compile.kept import compile_kept
 from jitad.compile.loops import STATUS_LINALG, Buffer, Program
 from jitad.compile.lower import program_of
-from jitad.compile.native import compile_module
 from jitad.compile.opaque import taken
 from jitad.tape import Tape
 
 NAME = "jitad_callback"
-INT64, DOUBLE = ir.IntType(64), ir.DoubleType()
 WRONG_LENGTH, RAISED, NOT_FINITE = -1, -2, 1
 _FALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 
@@ -35,22 +36,23 @@ class Callback:
     """`address` and `data` of the C function of a tape with outputs (value, gradient).
 
     `inputs` are the tape's inputs, of which the first is the one that varies;
-    `otherwise(x) -> (value, gradient)` serves what the kernel does not. The object keeps
+    `otherwise(x) -> (value, gradient)` serves what the kernel does not, and `name` is the function's. The object keeps
     the code and the bound arrays alive; it must outlive every call. Of a batch there are several values, one for each
     example, and the array that varies has any shape.
     """
 
-    def __init__(self, tape: Tape, inputs: Sequence[Any], otherwise: Callable[[np.ndarray], tuple[Any, np.ndarray]]):
+    def __init__(self, tape: Tape, inputs: Sequence[Any], otherwise: Callable[[np.ndarray], tuple[Any, np.ndarray]],
+                 name: str):
         vector, *bound = (in_order(x) for x in inputs)
         vector = np.ascontiguousarray(vector)
         layouts = tuple(map(order_of, [vector, *bound]))
         program = program_of(tape, layouts)
-        module = ir.Module(name="jitad")
+        module = ir.Module()
         sweep = emit_llvm(program, module, "jitad_sweep")
         sweep.linkage = "internal"
         values = tape.nodes[tape.outputs[0]].aval.size
         _build(module, sweep, program, vector.size, values)
-        self._native = compile_module(module, straight=program.straight or program.sequential)
+        self._native = compile_kept(module, name, program.packable, tape.nodes)
         self._kept = bound
         self._tape = tape                                # and the Python code that it may call
         self._otherwise = _FALLBACK(_fallback(otherwise, vector.shape, values))
@@ -100,10 +102,9 @@ def _fallback(otherwise: Callable[[np.ndarray], tuple[Any, np.ndarray]], shape: 
 
 def _build(module: ir.Module, sweep: ir.Function, program: Program, length: int, values: int) -> None:
     vectors = DOUBLE.as_pointer()
-    kind = ir.FunctionType(INT64, [INT64, vectors, vectors, vectors, INT64.as_pointer()])
-    function = ir.Function(module, kind, NAME)
+    function = ir.Function(module, INT64, [INT64, vectors, vectors, vectors, INT64.as_pointer()], NAME)
     dim, x, grad, value, data = function.args
-    builder = ir.IRBuilder(function.append_basic_block())
+    builder = Builder(function, function.append_basic_block())
     _leave_unless(builder, builder.icmp_unsigned("==", dim, INT64(length)), INT64(WRONG_LENGTH))
     arguments: list[Any] = [x]
     for number, p in enumerate(program.parameters[1:], 1):
@@ -116,14 +117,14 @@ def _build(module: ir.Module, sweep: ir.Function, program: Program, length: int,
     fine, otherwise = builder.append_basic_block(), builder.append_basic_block()
     builder.cbranch(builder.icmp_signed("==", status, INT64(0)), fine, otherwise)
     builder.position_at_end(otherwise)
-    fallback = ir.FunctionType(INT64, [vectors, vectors, vectors]).as_pointer()
+    fallback = ir.Signature(INT64, [vectors, vectors, vectors]).as_pointer()
     builder.ret(builder.call(builder.inttoptr(builder.load(data), fallback), [x, grad, value]))
     builder.position_at_end(fine)
     found = _differences(builder, grad, length, _differences(builder, value, values, INT64(0)))
     builder.ret(builder.select(builder.icmp_signed("==", found, INT64(0)), INT64(0), INT64(NOT_FINITE)))
 
 
-def _leave_unless(builder: ir.IRBuilder, condition: Any, status: Any) -> None:
+def _leave_unless(builder: Builder, condition: Any, status: Any) -> None:
     fine, failed = builder.append_basic_block(), builder.append_basic_block()
     builder.cbranch(condition, fine, failed)
     builder.position_at_end(failed)
@@ -131,7 +132,7 @@ def _leave_unless(builder: ir.IRBuilder, condition: Any, status: Any) -> None:
     builder.position_at_end(fine)
 
 
-def _differences(builder: ir.IRBuilder, array: Any, length: int, start: Any) -> Any:
+def _differences(builder: Builder, array: Any, length: int, start: Any) -> Any:
     """The bits of `start` and of x - x for each x of an array: none is set if all are finite."""
     before = builder.block
     head, body, done = (builder.append_basic_block() for _ in range(3))

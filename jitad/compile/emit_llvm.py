@@ -8,17 +8,18 @@ status. It is called by the entry in the same module (`entry_llvm`), or by a C c
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 
+from jitad.compile import ir
 from jitad.compile.emit_transpose import emit_transpose
-from jitad.compile.interleave import paired
+from jitad.compile.ir import BOOL, INT8, INT32, INT64, RAW, VOID
+from jitad.compile.ir_builder import CONTRACT, FREE_ORDER, Builder
+from jitad.compile.loop_hints import NO_LANES, Hint, loop_hints
 from jitad.compile.loops import (
     STATUS_MEMORY,
-    TINY,
     Accumulator,
     Assign,
     Buffer,
@@ -38,17 +39,17 @@ from jitad.compile.loops import (
 )
 from jitad.compile.routines import build_routine
 from jitad.compile.scalar import Expr
-from jitad.compile.scalar_llvm import BOOL, FREE_ORDER, INT64, TYPES, build, constant
+from jitad.compile.scalar_llvm import TYPES, build, constant
 
-MEMORY: dict[str, ir.Type] = {**TYPES, "b1": ir.IntType(8)}
+MEMORY: dict[str, ir.Type] = {**TYPES, "b1": INT8}
 STACK_BYTES = 32768           # work arrays up to this size in all live on the stack
 READABLE = 64                 # constants of more elements are written as bytes
 # Enough for sums in vector lanes. With "nsz" LLVM also takes x - x and 0 * x within a sum for 0, of infinite x too.
 NUMPY_SIZE = {"f8": 8, "f4": 4, "i8": 8, "i4": 4, "u4": 4, "i2": 2, "u2": 2, "i1": 1, "u1": 1, "b1": 1}
 
 
-def function_type(program: Program) -> ir.FunctionType:
-    """The C signature of the kernel of `program`."""
+def parameter_types(program: Program) -> list[ir.Type]:
+    """What the kernel of `program` takes; it returns the status, an int64."""
     kinds: list[ir.Type] = []
     for p in program.parameters:
         if isinstance(p, Buffer):
@@ -58,15 +59,12 @@ def function_type(program: Program) -> ir.FunctionType:
             kinds.append(MEMORY[p[1]])
     kinds += [MEMORY[b.dtype].as_pointer() for b in program.outputs]
     kinds += [MEMORY[r.dtype].as_pointer() for r in program.results]
-    return ir.FunctionType(INT64, kinds)
+    return kinds
 
 
 def emit_llvm(program: Program, module: ir.Module, name: str) -> ir.Function:
     """Build the kernel of `program` in `module`."""
-    function = ir.Function(module, function_type(program), name)
-    for argument in function.args:
-        if isinstance(argument.type, ir.PointerType):
-            argument.add_attribute("noalias")
+    function = ir.Function(module, INT64, parameter_types(program), name, apart=True)
     _Emitter(program, function).run()
     return function
 
@@ -74,15 +72,17 @@ def emit_llvm(program: Program, module: ir.Module, name: str) -> ir.Function:
 class _Emitter:
     def __init__(self, program: Program, function: ir.Function):
         self.program, self.function = program, function
-        self.entry = function.append_basic_block("entry")
-        self.builder = ir.IRBuilder(function.append_basic_block("body"))
-        self.slots = ir.IRBuilder(self.entry)                       # allocas go to the entry block
+        self.slots = Builder(function, function.append_basic_block("entry"))       # for what is on the stack
+        self.body = function.append_basic_block("body")
+        self.builder = Builder(function, self.body)
         self.buffers: dict[str, Buffer] = {}
         self.pointers: dict[str, Any] = {}
         self.strides: dict[str, list[Any]] = {}
         self.variables: dict[str, Any] = {}
         self.accumulators: dict[str, Any] = {}
+        self.names = self._Names(self)
         self.exits: list[Any] = []                                  # where the loops around end
+        self.around: list[str] = []                                 # the variables of the loops around
         self.depth = 0                                              # loops around the present position
         self.short = not program.straight
         self.owned: list[Any] = []                                  # memory to free
@@ -96,7 +96,7 @@ class _Emitter:
         for pointer, result in zip(results, self.program.results, strict=True):
             self.builder.store(self._to_memory(self.value(result), result.dtype), pointer)
         self._leave(INT64(0))
-        self.slots.branch(self.function.blocks[1])
+        self.slots.branch(self.body)
 
     def _parameters(self, arguments: Any) -> None:
         for p in self.program.parameters:
@@ -121,8 +121,7 @@ class _Emitter:
             if b.kind == "constant":
                 self.pointers[b.name] = self._constant(b)
             elif on_stack:
-                slot = self.slots.alloca(ir.ArrayType(MEMORY[b.dtype], max(b.size, 1)), name=b.name)
-                slot.align = 64
+                slot = self.slots.alloca(ir.array(MEMORY[b.dtype], max(b.size, 1)), align=64)
                 self.pointers[b.name] = self.slots.bitcast(slot, MEMORY[b.dtype].as_pointer())
         if not on_stack:
             for dtype, size in self.program.workspace.items():
@@ -132,13 +131,10 @@ class _Emitter:
                         self.pointers[b.name] = self.builder.gep(base, [INT64(b.offset)])
 
     def _allocate(self, size: int, kind: ir.Type) -> Any:
-        module = self.function.module
-        raw = ir.IntType(8).as_pointer()
-        malloc = module.globals.get("malloc") or ir.Function(module, ir.FunctionType(raw, [INT64]), "malloc")
-        malloc.return_value.add_attribute("noalias")
+        malloc = self.function.module.declare("malloc", RAW, [INT64], before="noalias")
         memory = self.builder.call(malloc, [INT64(size)])
         self.owned.append(memory)
-        self._unless(self.builder.icmp_unsigned("!=", memory, raw(None)), INT64(STATUS_MEMORY))
+        self._unless(self.builder.icmp_unsigned("!=", memory, RAW(None)), INT64(STATUS_MEMORY))
         return self.builder.bitcast(memory, kind.as_pointer())
 
     def _constant(self, b: Buffer) -> Any:
@@ -146,20 +142,17 @@ class _Emitter:
         kind = MEMORY[b.dtype]
         flat = b.value.ravel().astype(np.uint8 if b.dtype == "b1" else b.value.dtype)
         if flat.size <= READABLE:
-            array = ir.ArrayType(kind, max(flat.size, 1))
-            content = ir.Constant(array, [ir.Constant(kind, v) for v in flat.tolist() or [0]])
+            content = ir.array(kind, max(flat.size, 1))(flat.tolist() or [0])
         else:                                           # as bytes: a constant for each element takes long to write
-            array = ir.ArrayType(ir.IntType(8), flat.nbytes)
-            content = ir.Constant(array, bytearray(flat.tobytes()))
-        variable = ir.GlobalVariable(self.function.module, array, self.function.module.get_unique_name(b.name))
-        variable.linkage, variable.global_constant, variable.align = "internal", True, 64
-        variable.initializer = content
+            content = ir.array(INT8, flat.nbytes)(flat.tobytes())
+        module = self.function.module
+        variable = module.constant(module.unique(b.name), content, align=64)
         return self.builder.bitcast(variable, kind.as_pointer())
 
     # --- scalars -----------------------------------------------------------------------------
     def value(self, e: Expr) -> Any:
         inline = self.depth > 0 or self.short
-        return build(self.builder, e, self._Names(self), load=self._load, inline=inline, apart=True)
+        return build(self.builder, e, self.names, load=self._load, inline=inline, apart=True)
 
     class _Names(dict):
         """Variables by name, accumulators read where they stand."""
@@ -171,24 +164,26 @@ class _Emitter:
             slot = self.emitter.accumulators.get(name)
             return self.emitter.variables[name] if slot is None else self.emitter.builder.load(slot)
 
-    def _load(self, builder: ir.IRBuilder, e: Expr, indices: list[Any]) -> Any:
+    def _load(self, builder: Builder, e: Expr, indices: list[Any]) -> Any:
         return self._from_memory(builder.load(self._address(e.args[0], indices)), e.dtype)
 
     def _address(self, name: str, indices: list[Any]) -> Any:
         pointer, strides = self.pointers[name], self.strides.get(name)
         if strides is None:
-            return self.builder.gep(pointer, indices or [INT64(0)], inbounds=True)
+            if not indices or getattr(indices[0], "constant", None) == 0:
+                return pointer
+            return self.builder.gep(pointer, indices, inbounds=True)
         offset: Any = INT64(0)
         for index, stride in zip(indices, strides, strict=True):
             offset = self.builder.add(offset, self.builder.mul(index, stride))
-        raw = self.builder.bitcast(pointer, ir.IntType(8).as_pointer())
+        raw = self.builder.bitcast(pointer, RAW)
         return self.builder.bitcast(self.builder.gep(raw, [offset]), pointer.type)
 
     def _from_memory(self, value: Any, dtype: str) -> Any:
-        return self.builder.icmp_unsigned("!=", value, ir.Constant(value.type, 0)) if dtype == "b1" else value
+        return self.builder.icmp_unsigned("!=", value, value.type(0)) if dtype == "b1" else value
 
     def _to_memory(self, value: Any, dtype: str) -> Any:
-        return self.builder.zext(value, MEMORY["b1"]) if dtype == "b1" and value.type == BOOL else value
+        return self.builder.zext(value, MEMORY["b1"]) if dtype == "b1" and value.type is BOOL else value
 
     # --- statements --------------------------------------------------------------------------
     def _statements(self, body: Iterable[Statement]) -> None:
@@ -203,7 +198,7 @@ class _Emitter:
         first = self.value(s.first)
         slot = self.accumulators.get(s.name)
         if slot is None:
-            slot = self.accumulators[s.name] = self.slots.alloca(first.type, name=s.name)
+            slot = self.accumulators[s.name] = self.slots.alloca(first.type)
         self.builder.store(first, slot)
 
     def _assign(self, s: Assign) -> None:
@@ -215,19 +210,17 @@ class _Emitter:
 
     def _combined(self, op: str, total: Any, term: Any, dtype: str) -> Any:
         if op in ("add", "add_in_order"):
-            if isinstance(total.type, ir.IntType):
+            if isinstance(total.type, ir.Integer):
                 return self.builder.add(total, term)
-            return self.builder.fadd(total, term, flags=FREE_ORDER if op == "add" else ("contract",))
+            return self.builder.fadd(total, term, flags=FREE_ORDER if op == "add" else CONTRACT)
         if op == "and":
             return self.builder.and_(total, term)
         if op == "or":
             return self.builder.or_(total, term)
-        if isinstance(total.type, ir.IntType):
+        if isinstance(total.type, ir.Integer):
             compare = self.builder.icmp_unsigned if dtype[0] == "u" else self.builder.icmp_signed
             return self.builder.select(compare(">" if op == "max" else "<", total, term), total, term)
-        kind = total.type
-        extremum = self.function.module.declare_intrinsic(
-            "llvm.maximum" if op == "max" else "llvm.minimum", [kind], ir.FunctionType(kind, [kind, kind]))
+        extremum = self.function.module.intrinsic("maximum" if op == "max" else "minimum", total.type, 2)
         return self.builder.call(extremum, [total, term])
 
     def _store(self, s: Store) -> None:
@@ -244,24 +237,26 @@ class _Emitter:
 
     def _fill(self, s: Fill) -> None:
         b = self.buffers[s.buffer]
-        number = constant(Expr("const", (s.number,), b.dtype)) if b.dtype != "b1" else ir.Constant(
-            MEMORY["b1"], int(bool(s.number)))
+        number = constant(Expr("const", (s.number,), b.dtype)) if b.dtype != "b1" else INT8(bool(s.number))
 
         def body(index: Any) -> None:
             self.builder.store(number, self._address(s.buffer, [index]))
-        self.loop(INT64(0), INT64(b.size), 1, body)
+        self.loop(INT64(0), INT64(b.size), 1, body, loop_hints(Loop("i", 0, b.size, []), inside=True))
 
     def _loop(self, s: Loop) -> None:
         def body(index: Any) -> None:
             self.variables[s.variable] = index
+            self.around.append(s.variable)
             self._statements(s.body)
-        self.loop(self._bound(s.start), self._bound(s.stop), s.step, body, paired(s))
+            self.around.pop()
+        hints = loop_hints(s, inside=any(v != "block" for v in self.around))
+        self.loop(self._bound(s.start), self._bound(s.stop), s.step, body, hints)
 
     def _bound(self, bound: Expr | int) -> Any:
         return INT64(bound) if isinstance(bound, int) else self.value(bound)
 
-    def loop(self, start: Any, stop: Any, step: int, body: Any, pairs: bool = False) -> None:
-        """``for index in range(start, stop, step): body(index)``; `pairs` of vectors where LLVM vectorises."""
+    def loop(self, start: Any, stop: Any, step: int, body: Any, hints: Sequence[Hint] = ()) -> None:
+        """``for index in range(start, stop, step): body(index)``."""
         before = self.builder.block
         head, inside, done = (self.function.append_basic_block(n) for n in ("loop", "inside", "done"))
         self.builder.branch(head)
@@ -270,28 +265,23 @@ class _Emitter:
         index.add_incoming(start, before)
         self.builder.cbranch(self.builder.icmp_signed("<", index, stop), inside, done)
         self.builder.position_at_end(inside)
-        tiny = all(isinstance(b, ir.Constant) for b in (start, stop)) and stop.constant - start.constant < TINY * step
+        tiny = NO_LANES in hints
         self.depth += not tiny
         self.exits.append(done)
         body(index)
         self.exits.pop()
         self.depth -= not tiny
-        following = self.builder.add(index, INT64(step), flags=("nsw",))
+        following = self.builder.add(index, INT64(step), flags="nsw")
         index.add_incoming(following, self.builder.block)
-        back = self.builder.branch(head)
-        if tiny:             # considering it takes LLVM long when the body is
-            back.set_metadata("llvm.loop", self._mark("llvm.loop.vectorize.enable", BOOL(0)))
-        elif pairs:
-            back.set_metadata("llvm.loop", self._mark("llvm.loop.interleave.count", ir.IntType(32)(2)))
+        self.builder.branch(head, self._marked(hints) if hints else "")
         self.builder.position_at_end(done)
 
-    def _mark(self, name: str, value: Any) -> Any:
-        """A hint for LLVM at a loop."""
-        module = self.function.module
-        hint = module.add_metadata([ir.MetaDataString(module, name), value])
-        mark = module.add_metadata([ir.MetaDataString(module, f"loop {len(module.metadata)}"), hint])
-        mark.operands = (mark, hint)                                # a loop's mark names itself
-        return mark
+    def _marked(self, hints: Sequence[Hint]) -> str:
+        """Hints for LLVM at a loop."""
+        kinds = {bool: BOOL, int: INT32}
+        listed: list[list[Any]] = [[f"llvm.loop.{name}", *([] if value is None else [kinds[type(value)](value)])]
+                                   for name, value in hints]
+        return self.function.module.loop_hints(*listed)
 
     def _transpose(self, s: Transpose) -> None:
         emit_transpose(self, s)
@@ -317,9 +307,7 @@ class _Emitter:
 
     def _leave(self, status: Any) -> None:
         if self.owned:
-            module = self.function.module
-            raw = ir.IntType(8).as_pointer()
-            free = module.globals.get("free") or ir.Function(module, ir.FunctionType(ir.VoidType(), [raw]), "free")
+            free = self.function.module.declare("free", VOID, [RAW])
             for memory in self.owned:
                 self.builder.call(free, [memory])
         self.builder.ret(status)

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from llvmlite import ir
-
+from jitad.compile.ir import DOUBLE, INT64, vector
+from jitad.compile.ir_builder import Builder
 from jitad.compile.loops import Transpose
-from jitad.compile.scalar_llvm import INT64
 
 if TYPE_CHECKING:
     from jitad.compile.emit_llvm import _Emitter
 
 SIDES = (8, 4)
-INT32 = ir.IntType(32)
 
 
 def emit_transpose(emitter: _Emitter, s: Transpose) -> None:
@@ -47,7 +45,7 @@ def places(length: int, side: int) -> list[tuple[int, int]]:
     return starts
 
 
-def _block(builder: ir.IRBuilder, source: Any, target: Any, s: Transpose, sides: tuple[int, int], row: Any,
+def _block(builder: Builder, source: Any, target: Any, s: Transpose, sides: tuple[int, int], row: Any,
            column: Any) -> None:
     """A block of eight or four rows and columns. Vectors are stored whole, so that what loads them need not wait."""
     height, width = sides
@@ -55,31 +53,25 @@ def _block(builder: ir.IRBuilder, source: Any, target: Any, s: Transpose, sides:
     rows = [builder.load(_vector(builder, source, first, i * s.columns, width), align=8) for i in range(height)]
     if height > width:                                       # two blocks, one below the other
         halves = [_transposed(builder, rows[:width]), _transposed(builder, rows[width:])]
-        made = [_picked(builder, a, b, range(height)) for a, b in zip(*halves, strict=True)]
+        made = [builder.shuffle_vector(a, b, range(height)) for a, b in zip(*halves, strict=True)]
     elif width > height:
         made = [x for part in (range(height), range(height, width)) for x in _transposed(
-            builder, [_picked(builder, r, r, part) for r in rows])]
+            builder, [builder.shuffle_vector(r, r, part) for r in rows])]
     else:
         made = _transposed(builder, rows)
     first = builder.add(builder.mul(column, INT64(s.rows)), row)
-    for j, vector in enumerate(made):
-        builder.store(vector, _vector(builder, target, first, j * s.rows, height), align=8)
+    for j, x in enumerate(made):
+        builder.store(x, _vector(builder, target, first, j * s.rows, height), align=8)
 
 
-def _vector(builder: ir.IRBuilder, base: Any, first: Any, further: int, side: int) -> Any:
+def _vector(builder: Builder, base: Any, first: Any, further: int, side: int) -> Any:
     pointer = builder.gep(base, [builder.add(first, INT64(further))], inbounds=True)
     if side == 1:
         return pointer
-    return builder.bitcast(pointer, ir.VectorType(ir.DoubleType(), side).as_pointer())
+    return builder.bitcast(pointer, vector(DOUBLE, side).as_pointer())
 
 
-def _picked(builder: ir.IRBuilder, a: Any, b: Any, places: Any) -> Any:
-    """The elements of `a` and then `b` at these places."""
-    mask = list(places)
-    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(INT32, len(mask)), mask))
-
-
-def _transposed(builder: ir.IRBuilder, rows: list[Any]) -> list[Any]:
+def _transposed(builder: Builder, rows: list[Any]) -> list[Any]:
     rows, side = list(rows), len(rows)
     distance = side // 2
     while distance:
@@ -88,6 +80,6 @@ def _transposed(builder: ir.IRBuilder, rows: list[Any]) -> list[Any]:
         for i in range(side):
             if not i & distance:
                 a, b = rows[i], rows[i | distance]
-                rows[i], rows[i | distance] = (_picked(builder, a, b, mask) for mask in (upper, lower))
+                rows[i], rows[i | distance] = (builder.shuffle_vector(a, b, mask) for mask in (upper, lower))
         distance //= 2
     return rows

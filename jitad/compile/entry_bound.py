@@ -2,7 +2,7 @@
 
 The built-in function takes the free arguments alone and looks at those alone. The bound ones are words behind the
 table of addresses: that of an array's data, or a number. What the kernel does not serve (other arguments, keywords, a
-status) goes to a Python function, the last word.
+status) goes to a Python function.
 """
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 
+from jitad.compile import ir
 from jitad.compile.arguments import ArgumentType, argument_type, layout_of
 from jitad.compile.emit_llvm import MEMORY, emit_llvm
-from jitad.compile.entry_call import ENTRY, python_function
+from jitad.compile.entry_call import python_function
 from jitad.compile.entry_layout import PLACES, WORD, UnknownLayout, layout
-from jitad.compile.entry_llvm import INT64, NULL, POINTER, Entry
+from jitad.compile.entry_llvm import Entry, declare_entry
+from jitad.compile.ir import INT64
+from jitad.compile.kept import compile_kept
 from jitad.compile.kernel_errors import Miss
 from jitad.compile.loops import Buffer, Program
 from jitad.compile.lower import program_of
-from jitad.compile.native import Native, compile_module
+from jitad.compile.native import Native
 from jitad.compile.opaque import raising
 from jitad.compile.runtime import SWEEP, Kernel
 from jitad.primitives.custom import has_code
@@ -58,8 +60,8 @@ class BoundKernel:
 
     saved = True
 
-    def __init__(self, tape: Tape, kinds: tuple[ArgumentType, ...], free: int):
-        self.tape, self.kinds, self.free = tape, kinds, free
+    def __init__(self, tape: Tape, kinds: tuple[ArgumentType, ...], free: int, name: str):
+        self.tape, self.kinds, self.free, self.name = tape, kinds, free, name
         self.program: Program = program_of(tape, tuple(map(layout_of, kinds)))
 
     @cached_property
@@ -68,15 +70,12 @@ class BoundKernel:
             at = layout()
         except UnknownLayout:
             return None
-        module = ir.Module(name="jitad")
+        module = ir.Module()
         sweep = emit_llvm(self.program, module, SWEEP)
-        kind = ir.FunctionType(POINTER, [POINTER, POINTER.as_pointer(), INT64, POINTER])
-        function = ir.Function(module, kind, ENTRY)
-        for attribute in ("nounwind", "noinline", "optnone"):
-            function.attributes.add(attribute)
+        function = declare_entry(module)
         arrays = [self.tape.nodes[o].aval.ndim > 0 for o in self.tape.outputs]
         _BoundEntry(self.program, function, sweep, at, self.free).run(self.kinds, arrays)
-        return compile_module(module, straight=self.program.straight or self.program.sequential)
+        return compile_kept(module, self.name, self.program.packable, self.tape.nodes)
 
     @property
     def nbytes(self) -> int:
@@ -90,8 +89,7 @@ class BoundKernel:
         if has_code(self.tape.nodes):
             otherwise = raising(otherwise, self.tape)
         if native is not None:
-            words = b"".join(map(word, data)) + struct.pack("N", id(otherwise))
-            return python_function(native, words, {"data": tuple(data), "otherwise": otherwise})
+            return python_function(native, None, otherwise, data=(b"".join(map(word, data)), data))
         kernel = Kernel(self.tape, self.kinds).call
 
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -116,37 +114,18 @@ class _BoundEntry(Entry):
     """An entry that takes the `free` first inputs as arguments and the others from behind the table."""
 
     def __init__(self, program: Program, function: ir.Function, sweep: ir.Function, at: Any, free: int):
-        *_, self.names = function.args
         super().__init__(program, function, sweep, at)
         self.free = free
-        self.stopped = self.builder.alloca(ir.IntType(1))
-        self.builder.store(ir.IntType(1)(0), self.stopped)
 
     def arguments(self, kinds: Sequence[ArgumentType]) -> list[Any]:
-        self.require(self.builder.icmp_unsigned("==", self.names, NULL))
-        self.require(self.builder.icmp_signed("==", self.count, INT64(self.free)))
+        self.counted(self.free)
         raw: list[Any] = []
         for number, (p, kind) in enumerate(zip(self.program.parameters, kinds, strict=True)):
             if number >= self.free:
                 dtype = MEMORY[p.dtype].as_pointer() if isinstance(p, Buffer) else MEMORY[p[1]]
-                raw.append(self.load(self.holder, self._place(number - self.free), dtype))
+                place = self.at.table + WORD * (len(PLACES) + number - self.free)
+                raw.append(self.load(self.holder, place, dtype))
                 continue
             value = self.builder.load(self.builder.gep(self.args, [INT64(number)]))
             raw += self.array(value, kind, p) if isinstance(p, Buffer) else [self.number(value, kind, p[1])]
         return raw
-
-    def _place(self, number: int) -> int:
-        return self.at.table + WORD * (len(PLACES) + number)
-
-    def stop(self) -> None:
-        self.builder.store(ir.IntType(1)(1), self.stopped)
-
-    def leave(self) -> None:
-        fail = self.function.append_basic_block("fail")
-        self.builder.cbranch(self.builder.load(self.stopped), self.miss, fail)
-        self.builder.position_at_end(fail)
-        self.builder.ret(NULL)
-
-    def look_further(self) -> None:
-        otherwise = self.load(self.holder, self._place(len(self.program.parameters) - self.free), POINTER)
-        self.builder.ret(self.call("PyObject_Vectorcall", POINTER, otherwise, self.args, self.count, self.names))

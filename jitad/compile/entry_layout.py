@@ -13,6 +13,7 @@ import sys
 import sysconfig
 from functools import cache
 from importlib import import_module
+from types import FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,13 +26,15 @@ WORD = 8
 NEW_ARRAY = 94                                         # PyArray_NewFromDescr in NumPy's table; number 2 is the class
 FUNCTIONS = ("PyErr_SetNone", "Py_IncRef", "Py_DecRef", "PyLong_AsLongLongAndOverflow", "PyFloat_FromDouble",
              "PyLong_FromLongLong", "PyLong_FromUnsignedLongLong", "PyBool_FromLong", "PyTuple_New", "PyTuple_SetItem",
-             "PyEval_SaveThread", "PyEval_RestoreThread", "PyType_IsSubtype", "PyObject_Vectorcall")
+             "PyEval_SaveThread", "PyEval_RestoreThread", "PyType_IsSubtype", "PyObject_Vectorcall",
+             "PyDict_GetItemWithError", "PyErr_Clear")
 OBJECTS = {"ndarray": np.ndarray, "float": float, "int": int, "bool": bool, "True": True,
            "SignatureMiss": SignatureMiss, "StatusMiss": StatusMiss,
            **{f"{name}.dtype": np.dtype(name) for name in DTYPE_TAGS},
            **{f"{name}.type": scalar_types(name)[0] for name in DTYPE_TAGS},
            **{f"{name}.alias": scalar_types(name)[-1] for name in DTYPE_TAGS}}
-PLACES = {name: number for number, name in enumerate(("new_array", *FUNCTIONS, *OBJECTS))}
+OWN = ("hits", "otherwise", "guards", "guards_end")    # of one built-in function: see `entry_call`
+PLACES = {name: number for number, name in enumerate(("new_array", *FUNCTIONS, *OBJECTS, *OWN))}
 _SPELLED = b"<" if sys.byteorder == "little" else b">"
 _NATIVE = {1: "|"}                                     # NumPy's sign for the byte order of one byte; "=" for more
 
@@ -41,8 +44,9 @@ class UnknownLayout(Exception):
 
 
 class Layout(NamedTuple):
-    """Offsets in bytes; also the key under which object code may be stored. `dtypes` has for each dtype the bytes
-    that tell its descriptor (as integers: a mask, and one or two values)."""
+    """Offsets in bytes; also the key under which object code may be stored. `code` is that of a function's code, `cell`
+    that of what a cell has. `dtypes` has for each dtype the bytes that tell its descriptor (as integers: a mask, and
+    one or two values)."""
 
     table: int
     type: int
@@ -54,6 +58,8 @@ class Layout(NamedTuple):
     descriptor: int
     flags: int
     signature: int
+    code: int
+    cell: int
     dtypes: tuple[tuple[str, int, tuple[int, ...]], ...]
 
 
@@ -70,9 +76,10 @@ def layout() -> Layout:
         raise UnknownLayout("not a 64-bit machine")
     header = object.__basicsize__
     found = Layout(bytes.__basicsize__ - 1, header - WORD, header, header, header + 8, header + 16, header + 24,
-                   header + 40, header + 48, header + 8, _dtypes(header))
+                   header + 40, header + 48, header + 8, _code(), header, _dtypes(header))
     _check_numbers(found)
     _check_arrays(found)
+    _check_functions(found)
     holder = Holder(table())
     _require(ctypes.string_at(id(holder) + found.table, len(holder)) == bytes(holder), "bytes")
     return found
@@ -80,9 +87,10 @@ def layout() -> Layout:
 
 @cache
 def table() -> bytes:
-    """The addresses of functions and objects, in the order of `PLACES`. The objects live as long as the process."""
+    """The addresses of functions and objects, in the order of `PLACES`, without `OWN`. The objects live as long as the
+    process."""
     functions = [_address(getattr(ctypes.pythonapi, name)) for name in FUNCTIONS]
-    return struct.pack(f"{len(PLACES)}N", _numpy_table()[NEW_ARRAY], *functions, *map(id, OBJECTS.values()))
+    return struct.pack(f"{len(PLACES) - len(OWN)}N", _numpy_table()[NEW_ARRAY], *functions, *map(id, OBJECTS.values()))
 
 
 def _address(function: Any) -> int:
@@ -125,6 +133,28 @@ def _dtypes(header: int) -> tuple[tuple[str, int, tuple[int, ...]], ...]:
                 values.append(int.from_bytes(spelled, sys.byteorder) & mask)
         found.append((name, mask, tuple(values)))
     return tuple(found)
+
+
+def _code() -> int:
+    """Where a function has its code: at another place in each version of Python."""
+    found = [offset for offset in range(0, FunctionType.__basicsize__, WORD)
+             if _word(id(_code) + offset) == id(_code.__code__)]
+    _require(len(found) == 1, "function")
+    return found[0]
+
+
+def _check_functions(at: Layout) -> None:
+    def one() -> Any:
+        return one
+
+    def two() -> Any:
+        return two
+    for function in (one, two):
+        (cell,) = function.__closure__ or ()
+        _require(_word(id(function) + at.code) == id(function.__code__), "function")
+        _require(_word(id(cell) + at.cell) == id(function), "cell")
+    two.__code__ = one.__code__
+    _require(_word(id(two) + at.code) == id(one.__code__), "function")
 
 
 def _check_numbers(at: Layout) -> None:

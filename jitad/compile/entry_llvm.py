@@ -1,8 +1,10 @@
 """The way from Python into a kernel: a built-in function in the kernel's own module.
 
-``PyObject* jitad_entry(PyObject* self, PyObject* const* args, Py_ssize_t nargs)`` looks at the arguments, allocates the
-results, calls the sweep and packs what it found. `self` is the `Holder` of the table of addresses. Every reference is
-owned by one place: arrays by this function until they are returned or in the tuple, which then owns them.
+``PyObject* jitad_entry(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* names)`` looks at the guards
+and the arguments, allocates the results, calls the sweep and packs what it found. `self` is the `Holder` of the table
+of addresses; it also says what is called instead where the kernel does not serve, if that is not to be an exception.
+Every reference is owned by one place: arrays by this function until they are returned or in the tuple, which then owns
+them.
 """
 from __future__ import annotations
 
@@ -10,12 +12,13 @@ from collections.abc import Iterable, Sequence
 from functools import reduce
 from typing import Any
 
-from llvmlite import ir
-
+from jitad.compile import ir
 from jitad.compile.arguments import ALIGNED, C_ORDER, F_ORDER, ArgumentType
 from jitad.compile.emit_llvm import MEMORY
 from jitad.compile.entry_call import ENTRY
 from jitad.compile.entry_layout import PLACES, WORD, Layout
+from jitad.compile.ir import INT32, INT64, RAW
+from jitad.compile.ir_builder import Builder
 from jitad.compile.loops import (
     DTYPE_TAGS,
     Accumulator,
@@ -35,9 +38,8 @@ from jitad.compile.loops import (
 from jitad.compile.scalar import Expr
 
 WORTH_RELEASING = 5000.0       # ns of work from which the GIL is released around the sweep
-INT8, INT32, INT64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
-POINTER = INT8.as_pointer()
-NULL = ir.Constant(POINTER, None)
+POINTER = RAW
+NULL = POINTER(None)
 _KEPT_APART = {"float": ("float64.type",), "int": ("bool",)}       # classes below these that have kinds of their own
 _NAMES = {tag: name for name, tag in DTYPE_TAGS.items()}
 
@@ -48,19 +50,22 @@ def emit_entry(program: Program, kinds: Sequence[ArgumentType], outputs: Sequenc
 
     Raises `TypeError` if the kinds are not those of the program.
     """
-    kind = ir.FunctionType(POINTER, [POINTER, POINTER.as_pointer(), INT64])
-    function = ir.Function(sweep.module, kind, ENTRY)
-    for attribute in ("nounwind", "noinline", "optnone"):      # optimising it would take 5 ms and save 5 ns
-        function.attributes.add(attribute)
+    function = declare_entry(sweep.module)
     Entry(program, function, sweep, at).run(kinds, outputs)
+    return function
+
+
+def declare_entry(module: ir.Module) -> ir.Function:
+    function = ir.Function(module, POINTER, [POINTER, POINTER.as_pointer(), INT64, POINTER], ENTRY,
+                           attributes="nounwind noinline optnone")    # optimising it would take 5 ms and save 5 ns
     return function
 
 
 class Entry:
     def __init__(self, program: Program, function: ir.Function, sweep: ir.Function, at: Layout):
         self.program, self.function, self.sweep, self.at = program, function, sweep, at
-        self.holder, self.args, self.count = function.args[:3]
-        self.builder = ir.IRBuilder(function.append_basic_block("entry"))
+        self.holder, self.args, self.count, self.names = function.args
+        self.builder = Builder(function, function.append_basic_block("entry"))
         self.miss = function.append_basic_block("miss")
         self.nothing = self.failed = function.append_basic_block("failed")    # where to go with an exception set
         self.dtypes = {name: (mask, values) for name, mask, values in at.dtypes}
@@ -68,6 +73,9 @@ class Entry:
     def run(self, kinds: Sequence[ArgumentType], outputs: Sequence[bool]) -> None:
         """Write the whole function."""
         slots = [self.builder.alloca(MEMORY[r.dtype]) for r in self.program.results]
+        self.reason = self.builder.alloca(POINTER)
+        self.builder.store(NULL, self.reason)
+        self.guards()
         raw = self.arguments(kinds)
         arrays = [self.new_array(b) for b in self.program.outputs]
         raw += [self.load(array, self.at.data, MEMORY[b.dtype].as_pointer())
@@ -76,35 +84,74 @@ class Entry:
         stopped = self.function.append_basic_block("stopped")
         self.unless(self.builder.icmp_signed("==", status, INT64(0)), stopped)
         with self.builder.goto_block(stopped):
-            self.stop()
-            self.builder.branch(self.failed)
+            self.builder.store(self.object("StatusMiss"), self.reason)
+            self.builder.branch(self.failed)                    # where the arrays are given back
         self.give(arrays, slots, outputs)
-        self.builder.position_at_end(self.nothing)
         self.leave()
-        self.builder.position_at_end(self.miss)
-        self.look_further()
-
-    def stop(self) -> None:
-        """The sweep has stopped; the arrays are given back next."""
-        self.call("PyErr_SetNone", ir.VoidType(), self.object("StatusMiss"))
 
     def leave(self) -> None:
-        """Return without a result."""
+        """Write the ways out without a result: with an exception that is set, or for what the kernel does not serve."""
+        further, fail = (self.function.append_basic_block(name) for name in ("further", "fail"))
+        self.builder.position_at_end(self.nothing)
+        missed = self.builder.icmp_unsigned("!=", self.builder.load(self.reason), NULL)
+        self.builder.cbranch(missed, further, fail)
+        self.builder.position_at_end(self.miss)
+        self.builder.store(self.object("SignatureMiss"), self.reason)
+        self.builder.branch(further)
+        self.builder.position_at_end(further)
+        otherwise, refuse = self.object("otherwise"), self.function.append_basic_block("refuse")
+        self.unless(self.builder.icmp_unsigned("!=", otherwise, NULL), refuse)
+        self.builder.ret(self.call("PyObject_Vectorcall", POINTER, otherwise, self.args, self.count, self.names))
+        self.builder.position_at_end(refuse)
+        self.call("PyErr_SetNone", ir.VOID, self.builder.load(self.reason))
+        self.builder.branch(fail)
+        self.builder.position_at_end(fail)
         self.builder.ret(NULL)
 
-    def look_further(self) -> None:
-        """Return for arguments that are not those of the kernel."""
-        self.call("PyErr_SetNone", ir.VoidType(), self.object("SignatureMiss"))
-        self.builder.ret(NULL)
+    def guards(self) -> None:
+        """Go on if each `Place` (see `entry_call`) still has its object."""
+        row = self.builder.alloca(POINTER)
+        self.builder.store(self.object("guards"), row)
+        look, item, word, compare, done = (
+            self.function.append_basic_block(name) for name in ("guard", "item", "word", "compare", "guarded"))
+        found = self.builder.alloca(POINTER)
+        self.builder.branch(look)
+        self.builder.position_at_end(look)
+        here = self.builder.load(row)
+        more = self.function.append_basic_block()
+        self.builder.cbranch(self.builder.icmp_unsigned("==", here, self.object("guards_end")), done, more)
+        self.builder.position_at_end(more)
+        home, key = self.load(here, 0, POINTER), self.load(here, WORD, POINTER)
+        self.builder.cbranch(self.builder.icmp_unsigned("!=", key, NULL), item, word)
+        self.builder.position_at_end(item)
+        self.builder.store(self.call("PyDict_GetItemWithError", POINTER, home, key), found)
+        self.builder.branch(compare)
+        self.builder.position_at_end(word)
+        self.builder.store(self.load(home, 0, POINTER), found)
+        self.builder.branch(compare)
+        self.builder.position_at_end(compare)
+        self.builder.store(self.builder.gep(here, [INT64(3 * WORD)]), row)
+        same = self.builder.icmp_unsigned("==", self.builder.load(found), self.load(here, 2 * WORD, POINTER))
+        other = self.function.append_basic_block("other")
+        self.builder.cbranch(same, look, other)
+        self.builder.position_at_end(other)
+        self.call("PyErr_Clear", ir.VOID)                 # of a key of the dict that could not be compared
+        self.builder.branch(self.miss)
+        self.builder.position_at_end(done)
 
     def arguments(self, kinds: Sequence[ArgumentType]) -> list[Any]:
         """What the sweep gets of the arguments, after a look at each."""
-        self.require(self.builder.icmp_signed("==", self.count, INT64(len(kinds))))
+        self.counted(len(kinds))
         raw: list[Any] = []
         for number, (p, kind) in enumerate(zip(self.program.parameters, kinds, strict=True)):
             value = self.builder.load(self.builder.gep(self.args, [INT64(number)]))
             raw += self.array(value, kind, p) if isinstance(p, Buffer) else [self.number(value, kind, p[1])]
         return raw
+
+    def counted(self, number: int) -> None:
+        """Go on with so many positional arguments, and none by name."""
+        self.require(self.builder.icmp_unsigned("==", self.names, NULL))
+        self.require(self.builder.icmp_signed("==", self.count, INT64(number)))
 
     # --- memory and calls --------------------------------------------------------------------
     def load(self, base: Any, offset: int, kind: ir.Type) -> Any:
@@ -117,7 +164,7 @@ class Entry:
 
     def call(self, name: str, result: ir.Type, *arguments: Any) -> Any:
         """Call a function of the table."""
-        kind = ir.FunctionType(result, [a.type for a in arguments])
+        kind = ir.Signature(result, [a.type for a in arguments])
         function = self.load(self.holder, self.at.table + WORD * PLACES[name], kind.as_pointer())
         return self.builder.call(function, arguments)
 
@@ -193,25 +240,18 @@ class Entry:
             return self.load(value, self.at.number, MEMORY[dtype])
         if kind.kind == "bool":
             return self.builder.zext(self.builder.icmp_unsigned("==", value, self.object("True")), MEMORY[dtype])
-        slot = self.slot(INT32)
+        slot = self.builder.slot(INT32)
         found = self.call("PyLong_AsLongLongAndOverflow", INT64, value, slot)
         self.require(self.builder.icmp_signed("==", self.builder.load(slot), INT32(0)))
         return found
 
-    def slot(self, kind: ir.Type) -> Any:
-        with self.builder.goto_entry_block():
-            return self.builder.alloca(kind)
-
     # --- the sweep ---------------------------------------------------------------------------
     def new_array(self, b: Buffer) -> Any:
         """An array; from here on, failures give it back."""
-        sizes = ir.ArrayType(INT64, len(b.shape))
         module = self.function.module
-        shape = ir.GlobalVariable(module, sizes, module.get_unique_name("shape"))
-        shape.linkage, shape.global_constant = "internal", True
-        shape.initializer = ir.Constant(sizes, list(b.shape))
+        shape = module.constant(module.unique("shape"), ir.array(INT64, len(b.shape))(b.shape))
         dtype = self.object(f"{_NAMES[b.dtype]}.dtype")
-        self.call("Py_IncRef", ir.VoidType(), dtype)                # the call below takes it
+        self.call("Py_IncRef", ir.VOID, dtype)                # the call below takes it
         array = self.made(self.call(
             "new_array", POINTER, self.object("ndarray"), dtype, INT32(len(b.shape)),
             self.builder.bitcast(shape, POINTER), NULL, NULL, INT32(0), NULL))
@@ -222,7 +262,7 @@ class Entry:
         before, here = self.failed, self.builder.block
         self.failed = self.function.append_basic_block("failed")
         self.builder.position_at_end(self.failed)
-        self.call("Py_DecRef", ir.VoidType(), value)
+        self.call("Py_DecRef", ir.VOID, value)
         self.builder.branch(before)
         self.builder.position_at_end(here)
 
@@ -231,14 +271,14 @@ class Entry:
             return self.builder.call(self.sweep, arguments)
         thread = self.call("PyEval_SaveThread", POINTER)
         status = self.builder.call(self.sweep, arguments)
-        self.call("PyEval_RestoreThread", ir.VoidType(), thread)
+        self.call("PyEval_RestoreThread", ir.VOID, thread)
         return status
 
     # --- results -----------------------------------------------------------------------------
     def give(self, arrays: Sequence[Any], slots: Sequence[Any], outputs: Sequence[bool]) -> None:
         remaining, numbers = iter(arrays), iter(zip(slots, self.program.results, strict=True))
         if len(outputs) == 1:
-            self.builder.ret(arrays[0] if outputs[0] else self.object_of(*next(numbers)))
+            self.done(arrays[0] if outputs[0] else self.made(self.object_of(*next(numbers))))
         else:
             result = self.made(self.call("PyTuple_New", POINTER, INT64(len(outputs))))
             for place, is_array in enumerate(outputs):
@@ -249,7 +289,13 @@ class Entry:
             for place, is_array in enumerate(outputs):
                 if not is_array:
                     self.put(result, place, self.made(self.object_of(*next(numbers))))
-            self.builder.ret(result)
+            self.done(result)
+
+    def done(self, result: Any) -> None:
+        """Count a hit and return."""
+        hits = self.load(self.holder, self.at.table + WORD * PLACES["hits"], INT64.as_pointer())
+        self.builder.store(self.builder.add(self.builder.load(hits), INT64(1)), hits)
+        self.builder.ret(result)
 
     def put(self, result: Any, place: int, value: Any) -> None:
         self.call("PyTuple_SetItem", INT32, result, INT64(place), value)
@@ -283,7 +329,7 @@ def estimated_time(program: Program) -> float:
 
 
 def _time(body: Iterable[Statement], sizes: dict[str, int], block: int) -> float:
-    total, seen = 0.0, set[int]()
+    total, seen = 0.0, set[Expr]()
     for s in body:
         if isinstance(s, Loop):
             if isinstance(s.start, int) and isinstance(s.stop, int):
@@ -307,13 +353,12 @@ def _time(body: Iterable[Statement], sizes: dict[str, int], block: int) -> float
     return total
 
 
-def _expression(e: Expr, seen: set[int]) -> float:
+def _expression(e: Expr, seen: set[Expr]) -> float:
     total, stack = 0.0, [e]
     while stack:
         e = stack.pop()
-        if id(e) not in seen:
-            seen.add(id(e))
+        if e not in seen:
+            seen.add(e)
             total += OPERATION if e.op in CHEAP else FUNCTION
-            if e.op not in ("const", "var"):
-                stack += [a for a in e.args if isinstance(a, Expr)]
+            stack += [a for a in e.args if a.__class__ is Expr]
     return total

@@ -16,11 +16,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jitad.compile.index import Affine, Indices
-from jitad.compile.loops import tag
 from jitad.compile.prepare import wrapped
-from jitad.compile.pull import Pull
+from jitad.compile.pull import Pull, Survey
 from jitad.compile.roots import Check, Root, _check_root, roots_of, sums, views_of
-from jitad.compile.scalar import COMPARISONS, Expr, const
+from jitad.compile.scalar import COMPARISONS, Expr
 from jitad.tape import Tape
 
 VIRTUAL = frozenset({"elementwise", "view", "gather", "search", "iota", "reshape", "triangle", "input", "const"})
@@ -62,13 +61,20 @@ def fuse(tape: Tape, layouts: tuple[str, ...]) -> Plan:
     summed = sums(tape)
     absorbed = _absorbed(tape, summed)
     materialised = _forced(tape) - absorbed
+    plan = _Planner(tape, layouts, materialised, summed).run()
     for _ in range(8):
-        plan = _Planner(tape, layouts, materialised, summed).run()
         more = _worth_storing(plan, absorbed) - materialised
         if not more:
-            return plan
+            break
         materialised = materialised | more
-    return _Planner(tape, layouts, materialised, summed).run()
+        plan = _Planner(tape, layouts, materialised, summed, _untouched(plan, more)).run()
+    return plan
+
+
+def _untouched(plan: Plan, more: set[int]) -> dict[Any, list[Root]]:
+    """The roots that need not be analysed again when `more` exists in memory."""
+    return {key: roots for key, roots in plan.roots.items() if all(
+        more.isdisjoint([number for number, _ in root.evaluated]) for root in roots)}
 
 
 def _absorbed(tape: Tape, summed: dict[int, list[int]]) -> set[int]:
@@ -132,7 +138,9 @@ def _compared(tape: Tape, number: int) -> list[int]:
 
 class _Planner:
     def __init__(self, tape: Tape, layouts: tuple[str, ...], materialised: set[int],
-                 summed: dict[int, list[int]]):
+                 summed: dict[int, list[int]], known: dict[Any, list[Root]] | None = None):
+        self.known = known or {}            # roots of an earlier plan, which read the same here
+        self.kept: dict[Root, int | None] = {}
         self.columns_first = {i for i, layout in zip(tape.inputs, layouts, strict=True) if layout == "F"}
         self.tape, self.materialised, self.summed = tape, materialised, summed
         self.groups: list[Group] = []
@@ -143,38 +151,36 @@ class _Planner:
             if self.tape.nodes[number].prim.kind == "pick":
                 self.roots[number] = self.roots[self.tape.nodes[number].inputs[0]]
                 continue
-            pending = roots_of(self.tape, number, self.summed.get(number))
+            known = self.known.get(number)
+            pending = known or roots_of(self.tape, number, self.summed.get(number))
             self.roots[number] = []
             for root in pending:
-                self._analyse(root)
+                self._read(root, known is not None)
                 self._place(root)
             self.roots[number] = pending
         return Plan(self.tape, self.materialised, self.roots, self.groups)
+
+    def _read(self, root: Root, known: bool) -> None:
+        """Make sure of what the root reads; of checks, that they are there."""
+        if not known:
+            self._analyse(root)
+            return
+        root.level = 0
+        for number, _ in root.reads:
+            if isinstance(number, tuple):
+                self._check(number[1], number[2])
 
     def _analyse(self, root: Root) -> None:
         """Find out what the root reads, and at which indices."""
         if root.kind in ("call", "scan"):
             return
-        names = {d: f"d{d}" for d in root.looped}
-        reads: dict[tuple[Any, Indices], None] = {}
-
-        def read(number: int, at: Indices) -> Expr:
-            node = self.tape.nodes[number]
-            if node.prim.kind == "const" and node.aval.ndim == 0:
-                return const(node.params["value"].value.item(), tag(node.aval.dtype))
-            reads[number, at] = None
-            return Expr("load", (f"%{number}",), tag(node.aval.dtype))
-
-        def checked(number: int, length: int) -> None:
-            reads[self._check(number, length), ()] = None
-
-        pull = Pull(self.tape, self.materialised, read, checked)
-        at = root.at(names)
+        pull = Survey(self.tape, self.materialised, self._check)
+        at = root.at({d: f"d{d}" for d in root.looped})
         root.value(pull, at)
         root.target(pull, at)
         if root.factor is not None:
             root.factor(pull, at)
-        root.reads, root.evaluated = list(reads), list(pull.memo)
+        root.reads, root.evaluated = list(pull.reads), list(pull.memo)
         root.order = self._order(root)
         if root.kind == "running":
             axis = self.tape.nodes[root.node].params["axis"]      # type: ignore[index]
@@ -186,14 +192,18 @@ class _Planner:
     def _check(self, number: int, length: int) -> Check:
         check: Check = ("check", number, length)
         if check not in self.roots:
-            root = _check_root(check, self.tape)
-            self.roots[check] = [root]
-            self._analyse(root)
+            known = self.known.get(check)
+            self.roots[check] = known or [_check_root(check, self.tape)]
+            root, = self.roots[check]
+            self._read(root, known is not None)
             self._place(root)
         return check
 
     def _order(self, root: Root) -> tuple[int, ...]:
         """Loops in the storage order of the largest array that is read with most of the variables."""
+        looped = root.looped
+        if len(looped) < 2:
+            return looped
         best: tuple[int, int] = (1, 0)
         order: list[int] = []
         for number, at in root.reads:
@@ -204,7 +214,7 @@ class _Planner:
             size = (len(names), self.tape.nodes[number].aval.size)
             if size[0] > 1 and size > best:
                 best, order = size, [int(v[1:]) for v in names]
-        return tuple([d for d in root.looped if d not in order] + order)
+        return tuple([d for d in looped if d not in order] + order)
 
     def _place(self, root: Root) -> None:
         kind = root.kind if root.kind in ("call", "running", "scan") else "loop" if root.order else "scalar"
@@ -212,9 +222,10 @@ class _Planner:
         earliest = 0
         for number, at in root.reads:
             for made in self.roots.get(number, ()):
-                same = self._pointwise(made, root, at) or self._checked_there(made, root) or (
-                    kind == "scalar" and self.groups[made.group].kind == "scalar")
-                earliest = max(earliest, made.group if same else made.group + 1)
+                if made.group >= earliest:
+                    same = (kind == "scalar" and self.groups[made.group].kind == "scalar") or self._pointwise(
+                        made, root, at) or self._checked_there(made, root)
+                    earliest = made.group if same else made.group + 1
         for made in root.after:
             together = kind == "scalar" and self.groups[made.group].kind == "scalar"
             earliest = max(earliest, made.group if together else made.group + 1)
@@ -247,17 +258,17 @@ class _Planner:
             return False
         index = made.node[1]                                        # type: ignore[index]
         used = [at[made.axis] for number, at in reader.evaluated if number == index or (
-            self.tape.nodes[number].prim is wrapped and self.tape.nodes[number].inputs[0] == index)]
+            self.tape.nodes[number].prim is wrapped and index in self.tape.nodes[number].inputs)]
         return bool(used) and all(isinstance(i, Affine) and i.is_variable(f"d{reader.axis}") for i in used)
 
     def _kept_place(self, made: Root) -> int | None:
         """The dimension of the made value that is the root's axis, if it is kept."""
-        names = {d: f"d{d}" for d in made.looped}
-        pull = Pull(self.tape, self.materialised, _placeholder)
-        for place, index in enumerate(made.target(pull, made.at(names))):
-            if isinstance(index, Affine) and index.is_variable(f"d{made.axis}"):
-                return place
-        return None
+        if made not in self.kept:
+            pull = Pull(self.tape, self.materialised, _placeholder)
+            target = made.target(pull, made.at({d: f"d{d}" for d in made.looped}))
+            self.kept[made] = next((place for place, index in enumerate(target) if isinstance(
+                index, Affine) and index.is_variable(f"d{made.axis}")), None)
+        return self.kept[made]
 
     def _scattered(self, root: Root) -> bool:
         """Whether the target's index is computed: such a loop does not vectorise and would keep others from it."""
@@ -267,9 +278,11 @@ class _Planner:
 
     def _level(self, root: Root) -> int:
         level = 0
+        if root.axis is None:
+            return level
         for number, at in root.reads:
             for made in self.roots.get(number, ()):
-                if made.group != root.group or made is root or root.axis is None:
+                if made.group != root.group or made is root:
                     continue
                 level = max(level, made.level)
                 root.level = made.level
@@ -308,11 +321,16 @@ def _worth_storing(plan: Plan, absorbed: set[int]) -> set[int]:
     chosen: set[int] = set()
     own: dict[int, set[Any]] = {}
     for number, roots in plan.roots.items():
-        key = number if isinstance(number, int) else number[1]
-        own.setdefault(key, set()).update((r.group, r.phase) for r in roots) if isinstance(number, int) else contexts[
-            key].update((r.group, r.phase) for r in roots)
+        phases = {(r.group, r.phase) for r in roots}
+        if isinstance(number, int):
+            own[number] = phases
+        else:
+            contexts[number[1]] |= phases
+    separate = any(r.separate for roots in plan.roots.values() for r in roots)
     for number in range(len(tape.nodes) - 1, -1, -1):
         node = tape.nodes[number]
+        if number in own or node.prim.kind in ("input", "const"):
+            continue
         for user in tape.uses[number]:
             if user in chosen:
                 contexts[number].add(("stored", node.aval.shape))
@@ -323,7 +341,7 @@ def _worth_storing(plan: Plan, absorbed: set[int]) -> set[int]:
         dear = cost[number] >= DEAR and len(contexts[number]) > 1
         if node.prim is wrapped:                                    # a block of places is cheap, an array is not
             dear = node.aval.ndim == 1 and len(contexts[number]) > len({group for group, _ in contexts[number]}) == 1
-        scattered = cost[number] and any(r.separate for u in tape.uses[number] for r in plan.roots.get(
+        scattered = separate and cost[number] and any(r.separate for u in tape.uses[number] for r in plan.roots.get(
             u, _absorbing(plan, u)))
         if dear or number in repeated or scattered:
             chosen.add(number)

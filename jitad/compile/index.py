@@ -2,15 +2,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import NamedTuple
 
 from jitad.compile.scalar import Expr, cast, const, var
 from jitad.primitives.view import Map
 
 
-@dataclass(frozen=True, slots=True)
-class Affine:
+class Affine(NamedTuple):
     """``offset + sum(step * variable)``, terms sorted by variable."""
 
     offset: int
@@ -28,13 +27,18 @@ Index = Affine | Expr
 Indices = tuple[Index, ...]
 
 
+@cache
 def variable(name: str) -> Affine:
     return Affine(0, ((name, 1),))
 
 
 def weighted(offset: int, terms: Sequence[tuple[int, Index]]) -> Index:
     """``offset + sum(step * index)``."""
-    if all(isinstance(i, Affine) for _, i in terms):
+    if not terms:
+        return Affine(offset)
+    if len(terms) == 1 and offset == 0 and terms[0][0] == 1 and isinstance(terms[0][1], Affine):
+        return terms[0][1]
+    if all([isinstance(i, Affine) for _, i in terms]):
         steps: dict[str, int] = {}
         for step, index in terms:
             offset += step * index.offset                           # type: ignore[union-attr]
@@ -50,7 +54,7 @@ def weighted(offset: int, terms: Sequence[tuple[int, Index]]) -> Index:
 
 def through(index: Map, at: Indices) -> Indices:
     """The source's indices for the result's indices `at` of a view."""
-    return tuple(weighted(offset, [(step, at[d]) for d, step in terms]) for offset, terms in index)
+    return tuple([weighted(offset, [(step, at[d]) for d, step in terms]) for offset, terms in index])
 
 
 def as_expr(index: Index) -> Expr:

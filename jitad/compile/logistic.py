@@ -10,7 +10,7 @@ from jitad.compile.scalar import Expr, call
 
 def logistic_form(op: str, operands: list[Expr]) -> Expr | None:
     """``op(*operands)`` if it is one of the pair, a multiple of the slope included."""
-    if any(e.dtype != "f8" for e in operands):
+    if op not in ("log1p", "div", "mul") or any(e.dtype != "f8" for e in operands):
         return None
     if op == "log1p" and operands[0].op == "exp":
         return call("log1p_exp", operands[0].args[0])

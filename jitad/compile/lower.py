@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from jitad.compile.collapse import Memory, collapse
 from jitad.compile.fuse import Group, Plan, fuse
 from jitad.compile.index import Affine, Indices, as_expr, flattened, weighted
 from jitad.compile.loops import (
@@ -39,8 +40,7 @@ from jitad.primitives.core import TABLE
 from jitad.tape import Tape
 
 IDENTITY = {"add": 0.0, "add_in_order": 0.0, "max": -math.inf, "min": math.inf, "and": True, "or": False}
-BLOCK_BYTES = 16384
-BLOCK_ROWS = 512
+BLOCK_BYTES, BLOCK_ROWS, WHOLE = 16384, 512, 64         # `WHOLE` rows: some vectors at a time, with none left over
 
 
 @dataclass
@@ -184,6 +184,10 @@ class _Lowering:
             return self._load(place.name, (0,), self._in_block(number, at), dtype, True)
         return self._load(place.name, node.aval.shape, at, dtype, True)
 
+    def _is_flat(self, number: int) -> bool:
+        """Whether elements are found by their flat index."""
+        return number not in self.sources and self.layouts.get(number, "C") == "C"
+
     @staticmethod
     def _load(name: str, shape: tuple[int, ...], at: Indices, dtype: str, flat: bool) -> Expr:
         indices = (as_expr(flattened(at, shape)),) if flat and shape else tuple(map(as_expr, at))
@@ -316,7 +320,8 @@ class _Lowering:
         return self.names[number] if kind == "input" else self._touch(number).name
 
     def _rows(self, group: Group) -> int:
-        """The rows of a block: a few KiB of everything that the group reads."""
+        """The rows of a block: a few KiB of everything that the group reads; of all blocks the same if that can be,
+        as their loops then have a known length."""
         widths: dict[Any, int] = {}
         for root in group.roots:
             for number, at in root.reads:
@@ -324,8 +329,9 @@ class _Lowering:
                     isinstance(i, Affine) and f"d{d}" in i.variables for i in at))
                 walks = any(isinstance(i, Affine) and f"d{root.axis}" in i.variables for i in at)
                 widths[number] = max(widths.get(number, 0), inner if walks else 0)
-        rows = BLOCK_BYTES // max(8 * sum(widths.values()), 1)
-        return min(max(rows // 8 * 8, 8), BLOCK_ROWS)
+        rows = min(max(BLOCK_BYTES // max(8 * sum(widths.values()), 1), 8), BLOCK_ROWS)
+        equal = (n for n in range(rows - rows % 8, rows // 2, -8) if group.length % n == 0)
+        return next(equal, rows - rows % (WHOLE if rows > WHOLE else 8))
 
     def _loop_group(self, group: Group) -> None:
         phases = group.phases()
@@ -336,11 +342,15 @@ class _Lowering:
         after: list[Statement] = []
         loops: list[Statement] = []
         for roots in phases:
+            if not self.block:
+                collapse(roots, Memory(self.tape, Pull(self.tape, self.plan.materialised, self.read), self._is_flat))
             nest = Nest(self, roots, group.length, bool(self.block))
             loops += nest.emit(before, after)
         self.body += before
         if self.block:
-            stop = Expr("min", (var("block", "i8") + self.block, const(group.length, "i8")), "i8")
+            stop = var("block", "i8") + self.block
+            if group.length % self.block:
+                stop = Expr("min", (stop, const(group.length, "i8")), "i8")
             self.body.append(Loop("block", 0, group.length, [Let("end", stop), *loops], step=self.block))
         else:
             self.body += loops

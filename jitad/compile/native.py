@@ -2,19 +2,16 @@
 from __future__ import annotations
 
 import ctypes
-import re
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import llvmlite
 from llvmlite import binding
 
 from jitad.compile.cython_special import register_named
-
-if TYPE_CHECKING:
-    from llvmlite import ir
+from jitad.compile.ir import Module
 
 VECTOR_WIDTH = 512             # bits to prefer where the processor has them (LLVM alone takes 256); 0: LLVM's choice
 
@@ -30,11 +27,13 @@ class Native:
     engine: Any
     seconds: tuple[float, float, float]
     code: bytes = b""
+    _addresses: dict[str, int] = field(default_factory=dict, compare=False, repr=False)
 
     def address(self, name: str) -> int:
-        found = self.engine.get_function_address(name)
+        found = self._addresses.get(name) or self.engine.get_function_address(name)
         if not found:
             raise KeyError(name)
+        self._addresses[name] = found
         return found
 
     def function(self, name: str, *kinds: Any) -> Any:
@@ -63,12 +62,11 @@ def target_machine() -> Any:
     return binding.Target.from_default_triple().create_target_machine(cpu=cpu, features=features, opt=3, jit=True)
 
 
-def optimise(module: Any, machine: Any, level: int = 3, straight: bool = False) -> None:
-    """LLVM's default pipeline, with loop vectorisation, and SLP vectorisation unless most of the code is
-    `straight`: there it takes most of the time and gains little."""
+def optimise(module: Any, machine: Any, level: int = 2, packing: bool = True) -> None:
+    """LLVM's default pipeline, with loop vectorisation, and `packing` of single operations into vectors (SLP)."""
     options = binding.create_pipeline_tuning_options(speed_level=level)
     options.loop_vectorization = level > 1
-    options.slp_vectorization = level > 1 and not straight
+    options.slp_vectorization = level > 1 and packing
     options.loop_interleaving = options.loop_unrolling = level > 0
     builder = binding.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
@@ -81,22 +79,22 @@ def _parsed(text: str, machine: Any) -> Any:
     return module
 
 
-def compile_module(source: str | ir.Module, level: int = 3, vector_width: int = VECTOR_WIDTH,
-                   straight: bool = False) -> Native:
+def compile_module(source: str | Module, level: int = 2, vector_width: int = VECTOR_WIDTH,
+                   packing: bool = True) -> Native:
     """Compile for this processor. Symbols outside of the module are looked up in the process."""
     start = time.perf_counter()
     machine = target_machine()
     text = str(source)
     if vector_width and "+avx512f" in processor()[1]:
-        text = preferring(text, vector_width)
+        text += preferring(vector_width)
     module = _parsed(text, machine)
     parsed = time.perf_counter()
-    optimise(module, machine, level, straight)
+    optimise(module, machine, level, packing)
     try:
         module.verify()
     except RuntimeError:          # SLP vectorisation (LLVM 22) may order its shuffles wrongly; to go on would abort
         module = _parsed(text, machine)
-        optimise(module, machine, level, straight=True)
+        optimise(module, machine, level, packing=False)
         module.verify()
     optimised = time.perf_counter()
     engine = binding.create_mcjit_compiler(module, machine)
@@ -123,9 +121,8 @@ def load_code(code: bytes) -> Native:
     return Native(engine, (0.0, 0.0, time.perf_counter() - start), code)
 
 
-def preferring(text: str, bits: int) -> str:
-    """The module with vectors of `bits` preferred in its kernels, on a stack where each lies in one cache line: else
-    what does not fit into registers is read twice as slowly, depending on the caller. Not in the routines
+def preferring(bits: int) -> str:
+    """The attributes of kernels: vectors of `bits` are preferred, on a stack where each lies in one cache line. Else
+    what does not fit into registers is read twice as slowly, depending on the caller. Not of the routines
     (``jitad.solve...``): their transposes take seconds to compile for wide vectors."""
-    attribute = f'"prefer-vector-width"="{bits}" "stackrealign"'
-    return re.sub(r'^(define [^@\n]*@"?jitad_\w+"?\([^\n{]*?)(\s*\{?)$', rf"\1 {attribute}\2", text, flags=re.MULTILINE)
+    return f'\nattributes #0 = {{ "prefer-vector-width"="{bits}" "stackrealign" }}\n'

@@ -16,9 +16,12 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from jitad.compile.arguments import ArgumentType, argument_type
-from jitad.compile.emit_llvm import MEMORY, function_type
 from jitad.compile.kernel_errors import SignatureMiss, StatusMiss
 from jitad.compile.loops import DTYPE_TAGS, Buffer, Program
+
+INT64 = ir.IntType(64)
+MEMORY: dict[str, ir.Type] = {"f8": ir.DoubleType(), "f4": ir.FloatType(), "b1": ir.IntType(8), **{
+    f"{sign}{size}": ir.IntType(8 * size) for sign in "iu" for size in (1, 2, 4, 8)}}
 
 
 def numba_function(program: Program, kinds: tuple[ArgumentType, ...], outputs: Sequence[bool],
@@ -77,12 +80,11 @@ def _sweep(program: Program, address: int) -> Any:
 
     def sweep(typingctx: Any, *arguments: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            pointer = function_type(program).as_pointer()
-            function = builder.inttoptr(ir.Constant(ir.IntType(64), address), pointer)
             raw = _raw_arguments(context, builder, program, arguments,
                                  cgutils.unpack_tuple(builder, values[0]))
             slots = [cgutils.alloca_once(builder, MEMORY[r.dtype]) for r in program.results]
-            status = builder.call(function, [*raw, *slots])
+            pointer = ir.FunctionType(INT64, [v.type for v in (*raw, *slots)]).as_pointer()
+            status = builder.call(builder.inttoptr(INT64(address), pointer), [*raw, *slots])
             found = [status] + [_from_memory(builder, builder.load(s), r.dtype)
                                 for s, r in zip(slots, program.results, strict=True)]
             return context.make_tuple(builder, signature.return_type, found)

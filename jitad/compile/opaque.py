@@ -13,15 +13,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 
+from jitad.compile.ir import INT64, RAW, Signature, array
 from jitad.compile.kernel_errors import StatusMiss, marked
 from jitad.compile.loops import STATUS_OK
 from jitad.primitives.custom import Code, opaque
 from jitad.tape import Tape
 
 STATUS_PYTHON = 6          # a Python function has raised
-INT64, RAW = ir.IntType(64), ir.IntType(8).as_pointer()
 _SERVICE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 _codes: weakref.WeakValueDictionary[int, Code] = weakref.WeakValueDictionary()    # by the address of their service
 _lock = threading.Lock()
@@ -80,11 +79,11 @@ def _memory(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Callable[[int], np.
 
 def emit(emitter: Any, pointers: list[Any], address: int) -> Any:
     """LLVM code for the call; the value is the status."""
-    builder, kind = emitter.builder, ir.ArrayType(RAW, len(pointers))
+    builder, kind = emitter.builder, array(RAW, len(pointers))
     block = emitter.slots.alloca(kind)
     for place, pointer in enumerate(pointers):
         builder.store(builder.bitcast(pointer, RAW), builder.gep(block, [INT64(0), INT64(place)]))
-    function = builder.inttoptr(INT64(address), ir.FunctionType(INT64, [RAW]).as_pointer())
+    function = builder.inttoptr(INT64(address), Signature(INT64, [RAW]).as_pointer())
     return builder.call(function, [builder.bitcast(block, RAW)])
 
 

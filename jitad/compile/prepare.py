@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jitad.compile.scalar import select
+from jitad.optimise_crossed import crossed
 from jitad.primitives.core import Primitive, alias
+from jitad.primitives.index import trusted, wrapped
 from jitad.primitives.reduce import parse
 from jitad.tape import Aval, Builder, Node, Tape, Value
 
@@ -15,18 +16,13 @@ gemm = Primitive("gemm", kind="call", evaluate=lambda a, b, spec: np.einsum(spec
                      "".join(parse(spec)[:2]), a.shape + b.shape, strict=True))[c] for c in parse(spec)[2]), a.dtype))
 """A matrix product that BLAS does."""
 
-wrapped = Primitive("wrapped", kind="elementwise", evaluate=lambda i, length: np.where(i < 0, i + length, i),
-                    infer=lambda i, length: i, scalar=lambda i, length: select(i < 0, i + length, i),
-                    samples=lambda rng: [((rng.integers(-4, 4, size=(2, 3)),), {"length": 4})],
-                    info={"resolve": lambda i: (np.dtype(np.int64),) * 2})
-"""Indices with NumPy's meaning of negative ones, as places: made once for a gather and the scatter beside it."""
-
 BLAS_WORK = 32 * 32 * 32      # multiplications from which a call of BLAS pays
 BLAS_SIDE = 12                # and the shortest side it needs
 
 
 def prepare(tape: Tape, layouts: tuple[str, ...]) -> Tape:
     """`layouts` says of each input how it lies in memory: C, F, A (any strides) or ``number``."""
+    tape = crossed(tape)
     builder = Builder()
     in_memory = {number: layout == "C" for number, layout in zip(tape.inputs, layouts, strict=True)}
     values: dict[int, Value] = {}
@@ -35,9 +31,10 @@ def prepare(tape: Tape, layouts: tuple[str, ...]) -> Tape:
     shared = _indexed(tape, "gather") & _indexed(tape, "scatter")
     for number, node in enumerate(tape.nodes):
         if number not in values:
+            builder.line = node.where
             operands = [values[i] for i in node.inputs]
             if node.prim.name in ("gather", "scatter"):
-                operands[1:] = [builder.value(builder.apply(wrapped, [v.number], {"length": at[1]}, node.where))
+                operands[1:] = [builder.value(builder.apply(wrapped, [v.number], {"lengths": at[1:]}, node.where))
                                 if at in shared else v for v, at in zip(operands[1:], _places(tape, node), strict=True)]
             values[number] = _rebuilt(builder, node, operands, [in_memory.get(i, True) for i in node.inputs])
     outputs: list[Value] = []
@@ -47,16 +44,18 @@ def prepare(tape: Tape, layouts: tuple[str, ...]) -> Tape:
         outputs.append(value if fresh else _copied(value, place))
     for guard in tape.guards:
         builder.guard(values[guard.node], guard.expected, guard.where)
-    return builder.finish(outputs, tape.labels)
+    return builder.tape([v.number for v in outputs], tape.labels)
 
 
 def _rebuilt(builder: Builder, node: Node, operands: list[Value], contiguous: list[bool]) -> Value:
     if node.prim.kind == "const":
-        return builder.const(node.params["value"].value, node.aval.weak)
+        return builder.value(builder.constant(node))
     prim = gemm if node.prim.kind == "contract" and for_blas(node, [v.aval for v in operands]) else node.prim
     if prim.kind == "call":
         operands = [v if c else _copied(v, -1) for v, c in zip(operands, contiguous, strict=True)]
-    return builder.value(builder.apply(prim, [v.number for v in operands], node.params, node.where))
+    params = node.params
+    return builder.value(builder.enter(prim, tuple([v.number for v in operands]), params,
+                                       tuple(sorted(params.items())) if params else (), node.aval))
 
 
 def _places(tape: Tape, node: Node) -> list[tuple[int, int]]:
@@ -68,7 +67,8 @@ def _places(tape: Tape, node: Node) -> list[tuple[int, int]]:
 def _indexed(tape: Tape, name: str) -> set[tuple[int, int]]:
     """What `_places` finds of all nodes of a kind, but for constants and numbers."""
     return {(i, length) for node in tape.nodes if node.prim.name == name for i, length in _places(tape, node)
-            if tape.nodes[i].aval.ndim and tape.nodes[i].prim.kind != "const" and tape.nodes[i].aval.dtype == np.int64}
+            if tape.nodes[i].aval.ndim and tape.nodes[i].aval.dtype == np.int64
+            and tape.nodes[i].prim.kind != "const" and tape.nodes[i].prim not in (wrapped, trusted)}
 
 
 def _copied(value: Value, slot: int) -> Value:

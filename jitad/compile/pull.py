@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 from jitad.compile.index import Affine, Index, Indices, as_expr, flattened, through, unflattened
 from jitad.compile.logistic import logistic_form
@@ -20,6 +21,7 @@ from jitad.tape import Node, Tape
 Read = Callable[[int, Indices], Expr]
 COUNTED = 8                # elements among which a place is found by counting
 NARROW = frozenset({"i1", "i2", "i4", "u1", "u2", "u4"})
+SOME = {dtype: Expr("some", (), dtype) for dtype in ("f8", "f4")}     # floats of which a `Survey` knows no more
 
 
 def converted(x: Expr, dtype: str) -> Expr:
@@ -134,7 +136,9 @@ class Pull:
             return cast(value, "i8")
         node = self.tape.nodes[number]
         if self.checked is not None:
-            self.checked(node.inputs[0] if node.prim is wrapped else number, length)
+            several = node.prim is wrapped
+            for index in zip(node.inputs, node.params["lengths"], strict=True) if several else [(number, length)]:
+                self.checked(*index)
         if node.prim is wrapped or (node.prim.kind == "const" and (node.params["value"].value >= 0).all()):
             return cast(value, "i8")
         value = cast(value, "i8")
@@ -180,3 +184,33 @@ class Pull:
         b = self.element(node.inputs[1], tuple(at[c] for c in right))
         return call("mul", a, b) if a.dtype != "b1" else call("and", a, b)
 
+
+class Survey(Pull):
+    """What is read and evaluated, at which indices. No index depends on a float, so of floats there are no
+    expressions. `checked` is told of each computed index and answers with what is to be read for it."""
+
+    def __init__(self, tape: Tape, materialised: set[int], checked: Callable[[int, int], Any]):
+        super().__init__(tape, materialised, self._read, self._note)
+        self.reads: dict[tuple[Any, Indices], None] = {}
+        self._checked = checked
+
+    def _read(self, number: int, at: Indices) -> Expr:
+        node = self.tape.nodes[number]
+        dtype = tag(node.aval.dtype)
+        if node.prim.kind == "const" and not node.aval.shape:
+            return const(node.params["value"].value.item(), dtype)
+        self.reads[number, at] = None
+        return SOME.get(dtype) or Expr("load", (f"%{number}",), dtype)
+
+    def _note(self, number: int, length: int) -> None:
+        self.reads[self._checked(number, length), ()] = None
+
+    def _elementwise(self, node: Node, at: Indices) -> Expr:
+        some = SOME.get(tag(node.aval.dtype))
+        if some is None:
+            return super()._elementwise(node, at)
+        for i in node.inputs:
+            self.element(i, at)
+        if node.prim.name == "div" and some.dtype == "f8":
+            self._inverse(node.inputs[1], at)
+        return some

@@ -8,8 +8,8 @@ import numba
 
 from jitad.compile import machine, machine_linalg, machine_order
 from jitad.compile.emit_python import emit_python
+from jitad.compile.ir_builder import FREE_ORDER
 from jitad.compile.loops import Program
-from jitad.compile.scalar_llvm import FREE_ORDER
 from jitad.compile.vectormath_numba import intrinsic
 
 STATEMENTS = frozenset({"select", "logical_not", "quotient", "maximum", "minimum"})
@@ -37,7 +37,7 @@ def _compiled(name: str) -> Any:
         if name in routines.__all__:
             return _called_back(getattr(routines, name))
     if name == "accumulate":
-        return numba.njit(fastmath=set(FREE_ORDER))(machine.accumulate)
+        return numba.njit(fastmath=set(FREE_ORDER.split()))(machine.accumulate)
     if name in STATEMENTS:
         return numba.njit(error_model="numpy")(getattr(machine, name))
     return intrinsic(name)

@@ -14,6 +14,7 @@ from typing import Any
 from jitad.compile.index import Affine, Indices, as_expr, through, variable, weighted
 from jitad.compile.pull import Pull
 from jitad.compile.scalar import Expr, cast
+from jitad.optimise_crossed import addends, private
 from jitad.primitives.reduce import parse
 from jitad.tape import Node, Tape
 
@@ -155,24 +156,6 @@ def _check_root(check: Check, tape: Tape) -> Root:
     return Root(check, "and", tape.nodes[index].aval.shape, value, lambda pull, at: (), kind="check")
 
 
-def addends(tape: Tape, number: int) -> list[int]:
-    """The leaves of the tree of additions at `number` whose inner nodes nobody else reads."""
-    leaves: list[int] = []
-    stack = [number]
-    while stack:
-        top = stack.pop()
-        node = tape.nodes[top]
-        if node.prim.name == "add" and (top == number or _private(tape, top)):
-            stack.extend(reversed(node.inputs))
-        else:
-            leaves.append(top)
-    return leaves
-
-
-def _private(tape: Tape, number: int) -> bool:
-    return len(tape.uses[number]) == 1 and number not in tape.outputs
-
-
 def sums(tape: Tape) -> dict[int, list[int]]:
     """The additions that are made by adding into one array, with their addends: those of arrays
     with an addend that spreads, scatters or accumulates and that nobody else reads."""
@@ -183,7 +166,7 @@ def sums(tape: Tape) -> dict[int, list[int]]:
         if node.prim.name != "add" or node.aval.ndim == 0 or number in inner:
             continue
         leaves = addends(tape, number)
-        accumulating = [i for i in leaves if tape.nodes[i].prim.kind in ("spread", "scatter") and _private(tape, i)]
+        accumulating = [i for i in leaves if tape.nodes[i].prim.kind in ("spread", "scatter") and private(tape, i)]
         if not accumulating or len(set(leaves)) < len(leaves):
             continue
         result[number] = leaves
@@ -245,7 +228,7 @@ def _nothing(pull: Pull, at: Indices) -> Any:
 
 def _addend_root(tape: Tape, target: int, number: int) -> Root:
     node = tape.nodes[number]
-    if _private(tape, number):
+    if private(tape, number):
         if node.prim.kind in ("spread", "scatter"):
             return _update_root(target, node, tape)
         if node.prim.kind == "contract":

@@ -58,7 +58,7 @@ def build_routine(emitter: Any, name: str, pointers: list[Any], numbers: tuple[f
         raise NotImplementedError(f"no compiled routine {name}")
     register_symbols()
     module = emitter.builder.module
-    kinds = dict.fromkeys(str(p.type.pointee) for p in pointers)
+    kinds = dict.fromkeys(p.type.pointee.text for p in pointers)
     label = f"jitad.{name}.{'.'.join(kinds)}.{'.'.join(map(str, numbers))}"
     function = module.globals.get(label)
     if function is None:

@@ -8,32 +8,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from llvmlite import ir
-
+from jitad.compile import ir
+from jitad.compile.ir import BOOL, DOUBLE, INT8, INT32, INT64, RAW, VOID
+from jitad.compile.ir_builder import CONTRACT, FREE_ORDER, Builder
 from jitad.compile.loops import STATUS_LINALG
-from jitad.compile.scalar_llvm import BOOL, DOUBLE, FREE_ORDER, INT64, call_by_name
+from jitad.compile.scalar_llvm import call_by_name
 
-INT32, INT8 = ir.IntType(32), ir.IntType(8)
-RAW = INT8.as_pointer()
 STACK_BYTES = 8192              # work memory up to this size is on the stack
-CONTRACT = ("contract",)
 Index = Any                     # int or LLVM value
 
 
 class Code:
     """One internal function ``(*pointers) -> status`` while it is written."""
 
-    def __init__(self, module: ir.Module, name: str, kinds: list[ir.Type]):
+    def __init__(self, module: ir.Module, name: str, kinds: list[ir.Pointer]):
         self.module = module
-        self.function = ir.Function(module, ir.FunctionType(INT64, kinds), name)
-        self.function.linkage = "internal"
-        for argument in self.function.args:
-            argument.add_attribute("noalias")
+        self.function = ir.Function(module, INT64, kinds, name, linkage="internal", apart=True)
         self.kind: Any = kinds[0].pointee                              # of numbers and work memory
-        self.prefix = "d" if self.kind == DOUBLE else "s"
-        self.entry = self.function.append_basic_block("entry")
-        self.builder = ir.IRBuilder(self.function.append_basic_block("body"))
-        self.slots = ir.IRBuilder(self.entry)
+        self.prefix = "d" if self.kind is DOUBLE else "s"
+        self.slots = Builder(self.function, self.function.append_basic_block("entry"))
+        self.body = self.function.append_basic_block("body")
+        self.builder = Builder(self.function, self.body)
         self.leave = self.function.append_basic_block("leave")
         self.exits: list[tuple[Any, Any]] = []                         # status and block
         self.owned: list[Any] = []
@@ -48,15 +43,15 @@ class Code:
     def add(self, a: Index, b: Index) -> Index:
         if isinstance(a, int) and isinstance(b, int):
             return a + b
-        return a if b == 0 else self.builder.add(self.integer(a), self.integer(b), flags=("nsw",))
+        return a if b == 0 else self.builder.add(self.integer(a), self.integer(b), flags="nsw")
 
     def sub(self, a: Index, b: Index) -> Index:
         if isinstance(a, int) and isinstance(b, int):
             return a - b
-        return self.builder.sub(self.integer(a), self.integer(b), flags=("nsw",))
+        return self.builder.sub(self.integer(a), self.integer(b), flags="nsw")
 
     def mul(self, a: Index, b: int) -> Index:
-        return a * b if isinstance(a, int) else self.builder.mul(a, INT64(b), flags=("nsw",))
+        return a * b if isinstance(a, int) else self.builder.mul(a, INT64(b), flags="nsw")
 
     def least(self, a: Index, b: int) -> Index:
         return min(a, b) if isinstance(a, int) else self.builder.select(
@@ -70,7 +65,7 @@ class Code:
 
     # --- floats ------------------------------------------------------------------------------
     def number(self, value: float) -> Any:
-        return ir.Constant(self.kind, value)
+        return self.kind(value)
 
     def minus(self, total: Any, a: Any, b: Any) -> Any:
         """``total - a * b``."""
@@ -83,14 +78,13 @@ class Code:
         return self.builder.fdiv(a, b)
 
     def sqrt(self, x: Any) -> Any:
-        return self._intrinsic("llvm.sqrt", x)
+        return self._intrinsic("sqrt", x)
 
     def magnitude(self, x: Any) -> Any:
-        return self._intrinsic("llvm.fabs", x)
+        return self._intrinsic("fabs", x)
 
     def _intrinsic(self, name: str, x: Any) -> Any:
-        known = self.module.declare_intrinsic(name, [self.kind], ir.FunctionType(self.kind, [self.kind]))
-        return self.builder.call(known, [x])
+        return self.builder.call(self.module.intrinsic(name, self.kind), [x])
 
     def math(self, name: str, x: Any) -> Any:
         """The math function `name` of a float64."""
@@ -101,7 +95,7 @@ class Code:
 
     def compute_as(self, kind: Any) -> None:
         """Numbers and work memory of another kind than the result's."""
-        self.kind, self.prefix = kind, "d" if kind == DOUBLE else "s"
+        self.kind, self.prefix = kind, "d" if kind is DOUBLE else "s"
 
     @staticmethod
     def double(value: float) -> Any:
@@ -113,10 +107,10 @@ class Code:
         return RAW(None)
 
     def wide(self, x: Any) -> Any:
-        return x if x.type == DOUBLE else self.builder.fpext(x, DOUBLE)
+        return x if x.type is DOUBLE else self.builder.fpext(x, DOUBLE)
 
     def narrow(self, x: Any) -> Any:
-        return x if self.kind == DOUBLE else self.builder.fptrunc(x, self.kind)
+        return x if self.kind is DOUBLE else self.builder.fptrunc(x, self.kind)
 
     # --- memory ------------------------------------------------------------------------------
     def at(self, pointer: Any, index: Index) -> Any:
@@ -136,10 +130,9 @@ class Code:
         """Memory for `count` elements until the function returns; asked for before any branch."""
         kind = kind or self.kind
         if count * 8 <= STACK_BYTES:
-            slot = self.slots.alloca(ir.ArrayType(kind, max(count, 1)))
-            slot.align = 64
+            slot = self.slots.alloca(ir.array(kind, max(count, 1)), align=64)
             return self.slots.bitcast(slot, kind.as_pointer())
-        malloc = self._external("malloc", RAW, [INT64])
+        malloc = self.module.declare("malloc", RAW, [INT64], before="noalias")
         memory = self.slots.call(malloc, [INT64(count * 8)])
         self.owned.append(memory)
         return self.slots.bitcast(memory, kind.as_pointer())
@@ -182,7 +175,7 @@ class Code:
         self.builder.cbranch(self.builder.icmp_signed("<", index, self.integer(stop)), inside, done)
         self.builder.position_at_end(inside)
         following = body(index, value)
-        after = self.builder.add(index, INT64(step), flags=("nsw",))
+        after = self.builder.add(index, INT64(step), flags="nsw")
         index.add_incoming(after, self.builder.block)
         if value is not None:
             value.add_incoming(following, self.builder.block)
@@ -202,12 +195,14 @@ class Code:
         self.unrolled = unrolled
 
     def branch(self, condition: Any, then: Callable[[], None], otherwise: Callable[[], None] | None = None) -> None:
-        with self.builder.if_else(condition) as (yes, no):
-            with yes:
-                then()
-            with no:
-                if otherwise is not None:
-                    otherwise()
+        yes, no, after = (self.function.append_basic_block(n) for n in ("yes", "no", "after"))
+        self.builder.cbranch(condition, yes, no)
+        for block, body in ((yes, then), (no, otherwise)):
+            self.builder.position_at_end(block)
+            if body is not None:
+                body()
+            self.builder.branch(after)
+        self.builder.position_at_end(after)
 
     def require(self, condition: Any, status: int = STATUS_LINALG) -> None:
         """Return `status` unless `condition` holds."""
@@ -224,9 +219,9 @@ class Code:
         for value, block in self.exits:
             status.add_incoming(value, block)
         for memory in self.owned:
-            self.builder.call(self._external("free", ir.VoidType(), [RAW]), [memory])
+            self.builder.call(self.module.declare("free", VOID, [RAW]), [memory])
         self.builder.ret(status)
-        self.slots.branch(self.function.blocks[1])
+        self.slots.branch(self.body)
         return self.function
 
     # --- LAPACK ------------------------------------------------------------------------------
@@ -243,7 +238,7 @@ class Code:
     def lapack(self, name: str, *arguments: Any) -> None:
         """Call a routine of BLAS or LAPACK of the element type; integers, flags and numbers are passed by pointer."""
         pointers = [self._by_pointer(a) for a in arguments]
-        function = self._external(f"jitad_{self.prefix}{name}", ir.VoidType(), [RAW] * len(pointers))
+        function = self.module.declare(f"jitad_{self.prefix}{name}", VOID, [RAW] * len(pointers))
         self.builder.call(function, pointers)
 
     def _by_pointer(self, value: Any) -> Any:
@@ -255,19 +250,7 @@ class Code:
             value, name = self.number(value), f"jitad.{self.prefix}.{value:g}"
         else:
             return self.builder.bitcast(value, RAW)
-        variable = self.module.globals.get(name)
-        if variable is None:
-            variable = ir.GlobalVariable(self.module, value.type, name)
-            variable.linkage, variable.global_constant, variable.initializer = "internal", True, value
-        return self.builder.bitcast(variable, RAW)
-
-    def _external(self, name: str, result: ir.Type, kinds: list[ir.Type]) -> Any:
-        known = self.module.globals.get(name)
-        if known is None:
-            known = ir.Function(self.module, ir.FunctionType(result, kinds), name)
-            if name == "malloc":
-                known.return_value.add_attribute("noalias")
-        return known
+        return self.builder.bitcast(self.module.globals.get(name) or self.module.constant(name, value), RAW)
 
     # --- matrices ----------------------------------------------------------------------------
     def copy(self, target: Any, source: Any, count: int) -> None:

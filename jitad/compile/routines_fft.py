@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from jitad.compile.ir import DOUBLE
 from jitad.compile.routines_code import Code, Index
 from jitad.compile.routines_fft_small import (
     LANES,
@@ -27,7 +28,6 @@ from jitad.compile.routines_fft_small import (
     roots,
     small,
 )
-from jitad.compile.scalar_llvm import DOUBLE
 
 # --- transforms --------------------------------------------------------------------------------
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 
-from jitad.compile.routines_code import CONTRACT, Code, Index
-from jitad.compile.scalar_llvm import DOUBLE
+from jitad.compile.ir import DOUBLE, array, vector
+from jitad.compile.ir_builder import CONTRACT
+from jitad.compile.routines_code import Code, Index
 
 Pair = tuple[Any, Any]
 PRIMES = (3, 5, 7, 11, 13)
@@ -95,7 +95,8 @@ class Pairs:
             pair = (code.wide(code.load(self.pointer, at)), code.wide(code.load(self.pointer, code.add(at, 1))))
         else:
             both = self.writer.load(self.pointer, at, 2 * lanes)
-            pair = tuple(b.shuffle_vector(both, both, _mask(range(start, 2 * lanes, 2))) for start in (0, 1))
+            even, odd = (b.shuffle_vector(both, both, range(start, 2 * lanes, 2)) for start in (0, 1))
+            pair = even, odd
         return pair[::-1] if self.swap else pair
 
     def store(self, z: Pair, i: Index, lanes: int) -> None:
@@ -107,12 +108,7 @@ class Pairs:
             self.writer.store(second, self.pointer, code.add(at, 1), 1)
         else:
             order = [lane + half for lane in range(lanes) for half in (0, lanes)]
-            self.writer.store(b.shuffle_vector(first, second, _mask(order)), self.pointer, at, 2 * lanes)
-
-
-def _mask(places: Any) -> ir.Constant:
-    places = list(places)
-    return ir.Constant(ir.VectorType(ir.IntType(32), len(places)), places)
+            self.writer.store(b.shuffle_vector(first, second, order), self.pointer, at, 2 * lanes)
 
 
 class Reals:
@@ -137,33 +133,30 @@ class Writer:
         self.code = code
 
     def constant(self, x: float, lanes: int) -> Any:
-        return DOUBLE(x) if lanes == 1 else ir.Constant(ir.VectorType(DOUBLE, lanes), [x] * lanes)
+        return DOUBLE(x) if lanes == 1 else vector(DOUBLE, lanes)([x] * lanes)
 
     def splat(self, x: Any, lanes: int) -> Any:
-        if lanes == 1:
-            return x
-        b, kind = self.code.builder, ir.VectorType(DOUBLE, lanes)
-        one = b.insert_element(ir.Constant(kind, ir.Undefined), x, ir.IntType(32)(0))
-        return b.shuffle_vector(one, one, _mask([0] * lanes))
+        return x if lanes == 1 else self.code.builder.splat(x, lanes)
 
     def load(self, pointer: Any, i: Index, lanes: int) -> Any:
         code, b = self.code, self.code.builder
         if lanes == 1:
             return code.wide(code.load(pointer, i))
-        value = b.load(b.bitcast(code.at(pointer, i), ir.VectorType(pointer.type.pointee, lanes).as_pointer()))
-        value.align = 8 if pointer.type.pointee == DOUBLE else 4
-        return value if pointer.type.pointee == DOUBLE else b.fpext(value, ir.VectorType(DOUBLE, lanes))
+        element = pointer.type.pointee
+        value = b.load(b.bitcast(code.at(pointer, i), vector(element, lanes).as_pointer()),
+                       align=8 if element is DOUBLE else 4)
+        return value if element is DOUBLE else b.fpext(value, vector(DOUBLE, lanes))
 
     def store(self, value: Any, pointer: Any, i: Index, lanes: int) -> None:
         code, b = self.code, self.code.builder
         element = pointer.type.pointee
-        if element != DOUBLE:
-            value = b.fptrunc(value, element if lanes == 1 else ir.VectorType(element, lanes))
+        if element is not DOUBLE:
+            value = b.fptrunc(value, element if lanes == 1 else vector(element, lanes))
         if lanes == 1:
             code.store(value, pointer, i)
             return
-        stored = b.store(value, b.bitcast(code.at(pointer, i), ir.VectorType(element, lanes).as_pointer()))
-        stored.align = 8 if element == DOUBLE else 4
+        b.store(value, b.bitcast(code.at(pointer, i), vector(element, lanes).as_pointer()),
+                align=8 if element is DOUBLE else 4)
 
     def add(self, a: Any, b: Any) -> Any:
         return self.code.builder.fadd(a, b, flags=CONTRACT)
@@ -208,10 +201,7 @@ class Writer:
 
     def numbers(self, values: Any) -> Any:
         module = self.code.module
-        kind = ir.ArrayType(DOUBLE, len(values))
-        variable = ir.GlobalVariable(module, kind, module.get_unique_name("jitad.roots"))
-        variable.linkage, variable.global_constant = "internal", True
-        variable.initializer = ir.Constant(kind, [DOUBLE(float(v)) for v in values])
+        variable = module.constant(module.unique("jitad.roots"), array(DOUBLE, len(values))(values))
         return self.code.slots.bitcast(variable, DOUBLE.as_pointer())
 
 

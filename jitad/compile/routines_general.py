@@ -5,9 +5,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from jitad.compile.ir import DOUBLE
 from jitad.compile.routines_code import BOOL, Code, Index
 from jitad.compile.routines_lu import LU_UNROLLED, Factors
-from jitad.compile.scalar_llvm import DOUBLE
 
 SAFE = 1e-280, 1e280                          # partial products of pivots that have lost no digits
 
@@ -124,7 +124,7 @@ def _inv(code: Code, out: Any, a: Any, batch: int, n: int, strict: int, source: 
 
 def determinant(code: Code, factors: Factors) -> tuple[Any, Any]:
     """The product of the pivots as float64, and whether it has lost no digits to the range of floats."""
-    safe, fabs = code.slot(BOOL), code.module.declare_intrinsic("llvm.fabs", [DOUBLE])
+    safe, fabs = code.slot(BOOL), code.module.intrinsic("fabs", DOUBLE)
     code.builder.store(BOOL(1), safe)
 
     def multiply(j: Index, product: Any) -> Any:
@@ -156,7 +156,7 @@ def _det(code: Code, out: Any, a: Any, batch: int, n: int, source: Source) -> No
 
 def log_of(code: Code, factors: Factors) -> Any:
     """The sum of the logarithms of the pivots' magnitudes."""
-    fabs = code.module.declare_intrinsic("llvm.fabs", [DOUBLE])
+    fabs = code.module.intrinsic("fabs", DOUBLE)
 
     def body(j: Index, total: Any) -> Any:
         return code.builder.fadd(total, code.math("log", code.builder.call(fabs, [factors.diagonal(j)])))

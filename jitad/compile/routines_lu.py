@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from jitad.compile.ir import DOUBLE
 from jitad.compile.routines_cholesky import invert_definite
 from jitad.compile.routines_code import BOOL, INT32, Code, Index
-from jitad.compile.scalar_llvm import DOUBLE
 
 LU_UNROLLED, LU_LOOPS = 2, 16                 # sides up to which code of our own is faster than LAPACK
 DEFINITE_FROM = 32                            # sides from which it pays to look for symmetry

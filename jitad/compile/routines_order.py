@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from jitad.compile.ir import DOUBLE, INT64
 from jitad.compile.routines_code import BOOL, Code, Index
-from jitad.compile.scalar_llvm import DOUBLE, INT64
 
 FEW = 64                  # elements up to which counting is faster
 DIGITS, BITS = 8, 8       # of a key

@@ -4,10 +4,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from llvmlite import ir
-
-from jitad.compile.routines_code import CONTRACT, Code, Index
-from jitad.compile.scalar_llvm import INT64
+from jitad.compile.ir import INT64, Integer
+from jitad.compile.ir_builder import CONTRACT
+from jitad.compile.routines_code import Code, Index
 
 
 class _Rows:
@@ -34,12 +33,12 @@ class _Rows:
 
 
 def _nothing(kind: Any) -> Any:
-    return ir.Constant(kind, 0 if isinstance(kind, ir.IntType) else 0.0)
+    return kind(0)
 
 
 def _plus(code: Code, total: Any, a: Any, b: Any) -> Any:
     """``total + a * b``."""
-    if isinstance(a.type, ir.IntType):
+    if isinstance(a.type, Integer):
         return code.builder.add(total, code.builder.mul(a, b))
     return code.builder.fadd(total, code.builder.fmul(a, b, flags=CONTRACT), flags=CONTRACT)
 

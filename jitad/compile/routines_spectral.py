@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from jitad.compile.ir import INT64
 from jitad.compile.routines_code import INT32, Code, Index
 from jitad.compile.routines_solve import gemm
-from jitad.compile.scalar_llvm import INT64
 
 # --- symmetric eigenvalues ---------------------------------------------------------------------
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from jitad.compile.ir import DOUBLE
 from jitad.compile.routines_code import INT32, Code, Index
 from jitad.compile.routines_general import determinant, sign_of
 from jitad.compile.routines_lu import Factors
 from jitad.compile.routines_solve import gemm
-from jitad.compile.scalar_llvm import DOUBLE
 
 WELL_CONDITIONED = 1e4                        # product of Frobenius norms up to which the inverse is as good
 

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from llvmlite import ir
-
 from jitad.compile.arguments import ArgumentType, argument_type, layout_of
 from jitad.compile.emit_llvm import emit_llvm
 from jitad.compile.emit_python import emit_python
 from jitad.compile.entry_call import python_function
 from jitad.compile.entry_layout import Layout, UnknownLayout, layout
 from jitad.compile.entry_llvm import emit_entry
+from jitad.compile.ir import Module
 from jitad.compile.kernel_errors import Miss, SignatureMiss, StatusMiss
 from jitad.compile.loops import Call, Loop, Program, Statement
 from jitad.compile.lower import program_of
@@ -70,14 +69,18 @@ class Kernel:
         self.seconds = time.perf_counter() - start
         return relaying(made, self.tape) if has_code(self.tape.nodes) else made
 
+    def counting(self, *options: Any) -> Callable[..., Any] | None:
+        """`call`, made again with options of `python_function`; None where it is not the machine code alone."""
+        return python_function(self.native, *options) if self.exact and not has_code(self.tape.nodes) else None
+
     @cached_property
     def native(self) -> Native:
         """The machine code: the sweep, and the way in from Python where objects are as we know them."""
-        module = ir.Module(name="jitad")
+        module = Module()
         sweep = emit_llvm(self.program, module, SWEEP)
         if self._layout is not None:
             emit_entry(self.program, self.kinds, self._arrays, sweep, self._layout)
-        return compile_module(module, straight=self.program.straight or self.program.sequential)
+        return compile_module(module, packing=self.program.packable)
 
     @cached_property
     def _layout(self) -> Layout | None:

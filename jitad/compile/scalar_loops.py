@@ -6,16 +6,14 @@ from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any
 
-from llvmlite import ir
-
+from .ir import DOUBLE, INT64, Global, Module, array
+from .ir_builder import FREE_ORDER, Builder
 from .scalar import Expr, Repeat, Terms
 
-DOUBLE, INT64 = ir.DoubleType(), ir.IntType(64)
-FREE_ORDER = ("reassoc", "contract")
 Build = Callable[[Expr, Mapping[Expr, Any]], Any]     # an expression, with the values of further ones
 
 
-def build_loop(builder: ir.IRBuilder, body: Repeat, first: list[Any], build: Build) -> list[Any]:
+def build_loop(builder: Builder, body: Repeat, first: list[Any], build: Build) -> list[Any]:
     """The values of the variables after the last step."""
     before = builder.block
     head, inside, done = (builder.append_basic_block(n) for n in ("loop", "inside", "done"))
@@ -35,7 +33,7 @@ def build_loop(builder: ir.IRBuilder, body: Repeat, first: list[Any], build: Bui
     return values
 
 
-def build_sum(builder: ir.IRBuilder, body: Terms, build: Build) -> list[Any]:
+def build_sum(builder: Builder, body: Terms, build: Build) -> list[Any]:
     """The sums of the terms, in vector lanes."""
     before, count = builder.block, len(body.columns[0])
     tables = [_table(builder.module, column) for column in body.columns]
@@ -48,7 +46,7 @@ def build_sum(builder: ir.IRBuilder, body: Terms, build: Build) -> list[Any]:
     values = [builder.load(builder.gep(t, [INT64(0), index], inbounds=True)) for t in tables]
     known = dict(zip(body.variables, values, strict=True))
     sums = [builder.fadd(t, build(e, known), flags=FREE_ORDER) for t, e in zip(totals, body.terms, strict=True)]
-    after = builder.add(index, INT64(1), flags=("nsw",))
+    after = builder.add(index, INT64(1), flags="nsw")
     index.add_incoming(after, builder.block)
     for total, value in zip(totals, sums, strict=True):
         total.add_incoming(DOUBLE(0.0), before)
@@ -58,12 +56,6 @@ def build_sum(builder: ir.IRBuilder, body: Terms, build: Build) -> list[Any]:
     return sums
 
 
-def _table(module: ir.Module, column: tuple[float, ...]) -> ir.GlobalVariable:
-    kind = ir.ArrayType(DOUBLE, len(column))
+def _table(module: Module, column: tuple[float, ...]) -> Global:
     name = f"jitad.column.{sha256(struct.pack(f'{len(column)}d', *column)).hexdigest()[:32]}"
-    known = module.globals.get(name)
-    if known is None:
-        known = ir.GlobalVariable(module, kind, name)
-        known.linkage, known.global_constant = "internal", True
-        known.initializer = ir.Constant(kind, [DOUBLE(v) for v in column])
-    return known
+    return module.globals.get(name) or module.constant(name, array(DOUBLE, len(column))(column))

@@ -25,6 +25,10 @@ class StoredKernel:
         self.native = load_code(code)
         self.call: Callable[..., Any] = python_function(self.native)
 
+    def counting(self, *options: Any) -> Callable[..., Any]:
+        """`call`, made again with options of `python_function`."""
+        return python_function(self.native, *options)
+
     @property
     def nbytes(self) -> int:
         return len(self.native.code)

@@ -144,6 +144,9 @@ class MachineKernel:
     exact: bool = False
     tier: str = "machine"
 
+    def counting(self, *options: Any) -> None:
+        """There is no machine code that could count."""
+
     @property
     def source(self) -> str:
         return self.machine.source

@@ -6,24 +6,24 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 
+from jitad.compile.ir import BOOL, DOUBLE, FLOAT, INT32, INT64, Module
+from jitad.compile.ir_builder import Builder
 from jitad.compile.loops import tag
 from jitad.compile.scalar import Expr
-from jitad.compile.scalar_llvm import BOOL, DOUBLE, FLOAT, INT64, TYPES, build
+from jitad.compile.scalar_llvm import TYPES, build
 from jitad.compile.tapemachine_opcodes import Contribution, Mixture, OpCode
 
-INT32 = ir.IntType(32)
 WORDS = INT64.as_pointer()
 NOTHING = -2**63          # the bits of -0.0, a cotangent that is structurally zero
 
 
-def live(b: ir.IRBuilder, word: Any) -> Any:
+def live(b: Builder, word: Any) -> Any:
     """Whether a cotangent is not structurally zero."""
     return b.icmp_signed("!=", b.bitcast(word, INT64), INT64(NOTHING))
 
 
-def loop(b: ir.IRBuilder, start: Any, stop: Any, body: Callable[[Any], None], step: int = 1,
+def loop(b: Builder, start: Any, stop: Any, body: Callable[[Any], None], step: int = 1,
           lanes: bool = False) -> None:
     """``for i in range(start, stop, step)``, at least once; in vector lanes or strictly one by one."""
     before, inside, done = b.block, b.function.append_basic_block("loop"), b.function.append_basic_block("end")
@@ -32,21 +32,16 @@ def loop(b: ir.IRBuilder, start: Any, stop: Any, body: Callable[[Any], None], st
     index = b.phi(INT64)
     index.add_incoming(start, before)
     body(index)
-    following = b.add(index, INT64(step), flags=("nsw",))
+    following = b.add(index, INT64(step), flags="nsw")
     index.add_incoming(following, b.block)
-    back = b.cbranch(b.icmp_signed("<", following, stop), inside, done)
-    back.set_metadata("llvm.loop", _mark(b.module, lanes))
+    b.cbranch(b.icmp_signed("<", following, stop), inside, done, _hints(b.module, lanes))
     b.position_at_end(done)
 
 
-def _mark(module: ir.Module, lanes: bool) -> Any:
-    """The mark of a loop: LLVM shall not unroll it, and may vectorise it only with `lanes`."""
-    hints = [["llvm.loop.unroll.disable"]]
-    hints += [["llvm.loop.interleave.count", INT32(1)]] if lanes else [["llvm.loop.vectorize.enable", BOOL(0)]]
-    known = [module.add_metadata([ir.MetaDataString(module, name), *values]) for name, *values in hints]
-    mark = module.add_metadata([ir.MetaDataString(module, f"loop {len(module.metadata)}"), *known])
-    mark.operands = (mark, *known)                              # a loop's mark names itself
-    return mark
+def _hints(module: Module, lanes: bool) -> str:
+    """LLVM shall not unroll the loop, and may vectorise it only with `lanes`."""
+    return module.loop_hints(("llvm.loop.unroll.disable",), ("llvm.loop.interleave.count", INT32(1)) if lanes else (
+        "llvm.loop.vectorize.enable", BOOL(0)))
 
 
 def taken(code: OpCode | Mixture) -> list[bool]:
@@ -58,7 +53,7 @@ def taken(code: OpCode | Mixture) -> list[bool]:
 class Lane:
     """One operation of a run."""
 
-    b: ir.IRBuilder
+    b: Builder
     code: OpCode | Mixture
     places: Any
     size: Any
@@ -112,16 +107,16 @@ class Lane:
         which = b.load(b.gep(self.places, [b.add(b.mul(self.size, INT64(self.code.arity)), i)]))
         found = values[0]
         for number, value in enumerate(values[1:], 1):
-            if value is values[0] or value == found:
+            if value.text in (values[0].text, found.text):
                 continue
-            found = b.select(b.icmp_signed("==", which, INT32(number)), value, found)
-            found.set_metadata("unpredictable", b.module.add_metadata([]))
+            found = b.select(b.icmp_signed("==", which, INT32(number)), value, found,
+                             f", !unpredictable !{b.module.note()}")
         return found
 
     def keep(self, part: tuple[Any, Any], address: Any) -> None:
         """Store a contribution, to be added later."""
         b, (value, counts) = self.b, part
-        if value.type == FLOAT:
+        if value.type is FLOAT:
             value = b.fpext(value, DOUBLE)
         if counts is not None:
             value = b.select(counts, b.fadd(value, DOUBLE(0.0)), DOUBLE(-0.0))
@@ -140,7 +135,7 @@ class Lane:
             if counts is not None:
                 old = b.fadd(old, DOUBLE(0.0))                 # so that the sum is no -0.0
             if self.code.dtypes[operand] == "float32":
-                if value.type == DOUBLE:
+                if value.type is DOUBLE:
                     value = b.fptrunc(value, FLOAT)
                 total = b.fpext(b.fadd(b.fptrunc(old, FLOAT), value), DOUBLE)
             else:
@@ -166,15 +161,15 @@ class Lane:
             return value if dtype == "f8" else b.fptrunc(value, FLOAT)
         value = b.load(b.bitcast(address, WORDS))
         kind = TYPES[dtype]
-        if kind == BOOL:
+        if kind is BOOL:
             return b.icmp_signed("!=", value, INT64(0))
-        return value if kind == INT64 else b.trunc(value, kind)
+        return value if kind is INT64 else b.trunc(value, kind)
 
     def _store(self, value: Any, dtype: str, address: Any) -> None:
         b = self.b
         if dtype[0] == "f":
             b.store(value if dtype == "f8" else b.fpext(value, DOUBLE), address)
             return
-        if value.type != INT64:
+        if value.type is not INT64:
             value = b.sext(value, INT64) if dtype[0] == "i" else b.zext(value, INT64)
         b.store(value, b.bitcast(address, WORDS))

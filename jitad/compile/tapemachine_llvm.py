@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from llvmlite import ir
-
+from jitad.compile import ir
 from jitad.compile.forks import gate
-from jitad.compile.native import Native, compile_module
-from jitad.compile.scalar_llvm import DOUBLE, INT64
-from jitad.compile.tapemachine_lane import INT32, Lane, live, loop, taken
+from jitad.compile.ir import DOUBLE, INT32, INT64
+from jitad.compile.ir_builder import Builder
+from jitad.compile.kept import compile_kept
+from jitad.compile.native import Native
+from jitad.compile.tapemachine_lane import Lane, live, loop, taken
 from jitad.compile.tapemachine_opcodes import Chain, Code, Mixture, OpCode
 
 PLACES, MEMORY = INT32.as_pointer(), DOUBLE.as_pointer()
@@ -50,25 +51,19 @@ def interpreter(codes: tuple[Code, ...]) -> Interpreter:
 
 @lru_cache(maxsize=32)
 def _interpreter(codes: tuple[Code, ...]) -> Interpreter:
-    module = ir.Module(name="jitad_tape_machine")
+    module = ir.Module()
     _sweep(module, codes, FORWARD, reverse=False)
     _sweep(module, codes, REVERSE, reverse=True)
-    native = compile_module(module)
+    native = compile_kept(module, "(tape machine)")
     word, address = ctypes.c_int64, ctypes.c_void_p
     return Interpreter(native, native.function(FORWARD, address, word, address, address, word),
                        native.function(REVERSE, address, word, address, address, address, word))
 
 
-def _function(module: ir.Module, name: str, kinds: Sequence[ir.Type], alone: bool) -> tuple[ir.Function, ir.IRBuilder]:
-    function = ir.Function(module, ir.FunctionType(INT64, kinds), name)
-    function.attributes.add("nounwind")
-    if alone:
-        function.linkage = "internal"
-        function.attributes.add("noinline")
-    for argument in function.args:
-        if alone and isinstance(argument.type, ir.PointerType):
-            argument.add_attribute("noalias")
-    return function, ir.IRBuilder(function.append_basic_block("entry"))
+def _function(module: ir.Module, name: str, kinds: Sequence[ir.Type], alone: bool) -> tuple[ir.Function, Builder]:
+    function = ir.Function(module, INT64, kinds, name, linkage="internal" if alone else "",
+                           attributes="nounwind noinline" if alone else "nounwind", apart=alone)
+    return function, Builder(function, function.append_basic_block("entry"))
 
 
 def _sweep(module: ir.Module, codes: Sequence[Code], name: str, reverse: bool) -> None:
@@ -87,11 +82,10 @@ def _sweep(module: ir.Module, codes: Sequence[Code], name: str, reverse: bool) -
     number_of_run = b.sub(left, INT64(1)) if reverse else b.sub(count, left)
     run = b.gep(runs, [b.mul(number_of_run, INT64(2))])
     size = b.sext(b.load(b.gep(run, [INT64(1)])), INT64)
-    switch = b.switch(b.load(run), done)
+    blocks = [function.append_basic_block("case") for _ in codes]
+    b.switch(b.load(run), blocks, done)
     ends = []
-    for number, code in enumerate(codes):
-        block = function.append_basic_block(f"case{number}")
-        switch.add_case(INT32(number), block)
+    for number, (code, block) in enumerate(zip(codes, blocks, strict=True)):
         b.position_at_end(block)
         words, results = (size, INT64(1)) if isinstance(code, Chain) else (b.mul(size, INT64(code.columns)), size)
         own = b.gep(at, [b.neg(words)]) if reverse else at
@@ -115,11 +109,11 @@ def _sweep(module: ir.Module, codes: Sequence[Code], name: str, reverse: bool) -
     b.ret(INT64(0))
 
 
-def _case(b: ir.IRBuilder, code: OpCode | Mixture, number: int, places: Any, size: Any, memory: Any, cotangents: Any,
+def _case(b: Builder, code: OpCode | Mixture, number: int, places: Any, size: Any, memory: Any, cotangents: Any,
           start: Any) -> None:
     """One run. Long ones have a function of their own, in which LLVM knows what does not overlap."""
     out = b.gep(memory, [start])
-    mine = b.gep(cotangents, [start]) if cotangents is not None else None
+    mine: Any = b.gep(cotangents, [start]) if cotangents is not None else None
 
     def long() -> None:
         if cotangents is None:
@@ -141,7 +135,7 @@ def _case(b: ir.IRBuilder, code: OpCode | Mixture, number: int, places: Any, siz
     b.position_at_end(after)
 
 
-def _sum(b: ir.IRBuilder, places: Any, size: Any, memory: Any, cotangents: Any, start: Any) -> None:
+def _sum(b: Builder, places: Any, size: Any, memory: Any, cotangents: Any, start: Any) -> None:
     """One chain. In reverse every term gets the cotangent of the sum."""
     def term(i: Any) -> tuple[Any, Any]:
         word = b.load(b.gep(places, [i]))
@@ -169,22 +163,20 @@ def _sum(b: ir.IRBuilder, places: Any, size: Any, memory: Any, cotangents: Any, 
     b.position_at_end(after)
 
 
-def _signed(b: ir.IRBuilder, minus: Any, place: Any, memory: Any) -> Any:
+def _signed(b: Builder, minus: Any, place: Any, memory: Any) -> Any:
     value = b.load(b.gep(memory, [place]))
     return b.select(minus, b.fneg(value), value)
 
 
-def _added(b: ir.IRBuilder, first: Any, size: Any, term: Callable[[Any], Any]) -> Any:
+def _added(b: Builder, first: Any, size: Any, term: Callable[[Any], Any]) -> Any:
     """`first` and the terms from 1 on, one after the other."""
-    slot = None
-    with b.goto_entry_block():
-        slot = b.alloca(DOUBLE)
+    slot = b.slot(DOUBLE)
     b.store(first, slot)
     loop(b, INT64(1), size, lambda i: b.store(b.fadd(b.load(slot), term(i)), slot))
     return b.load(slot)
 
 
-def _filled(b: ir.IRBuilder, size: Any) -> Any:
+def _filled(b: Builder, size: Any) -> Any:
     """The next multiple of the lanes."""
     return b.and_(b.add(size, INT64(LANES - 1)), INT64(-LANES))
 
@@ -203,7 +195,7 @@ def _reverse_run(module: ir.Module, code: OpCode | Mixture, number: int) -> ir.F
     function, b = _function(module, f"jitad_reverse_{number}", [PLACES, INT64, MEMORY, MEMORY, MEMORY, MEMORY], True)
     places, size, memory, out, cotangents, mine = function.args
     lane = Lane(b, code, places, size, memory, out)
-    buffers = [b.bitcast(b.alloca(ir.ArrayType(DOUBLE, BLOCK)), MEMORY) if t else None for t in taken(code)]
+    buffers: list[Any] = [b.bitcast(b.alloca(ir.array(DOUBLE, BLOCK)), MEMORY) if t else None for t in taken(code)]
 
     def block(start: Any) -> None:
         rest = b.sub(size, start)

@@ -33,3 +33,4 @@ EXPANSIONS: dict[str, Callable[..., Expr]] = {
     for name in names.split()
 }
 EXPANSIONS["pow"] = power.power
+WHOLE: dict[str, Callable[..., Expr]] = {"lgamma": special.lgamma_whole}       # the same for whole numbers, faster

@@ -8,12 +8,14 @@ import math
 from collections.abc import Callable
 
 from .scalar import Expr, call, const, select
-from .vectormath_explog import INF, NAN, clamp, exp_negative, exp_scaled
-from .vectormath_special import constant_last
+from .vectormath_explog import INF, NAN, clamp, exp_negative, exp_scaled, polynomial
+from .vectormath_special import constant_last, minus_square
 
 # I0(x) and 2 I1(x) / x in x**2 / 4 for |x| < 8: the power series, DLMF 10.25.2, whose terms have one sign
 SMALL_0 = tuple(1 / math.factorial(k) ** 2 for k in range(25))
 SMALL_1 = tuple(1 / (math.factorial(k) * math.factorial(k + 1)) for k in range(25))
+# the derivative of their logarithms, to 7%
+SLOPE_0, SLOPE_1 = (0.559, -0.0382, 0.00113), (0.406, -0.0221, 0.000606)
 # exp(-x) sqrt(x) I0(x) in 16 / x - 1 for x >= 8: relative error 1.5e-17
 LARGE_0 = (
     0.4021765094450081, 0.0033605519836678913, 0.00013621607438951463, 1.114303378845176e-05,
@@ -38,9 +40,12 @@ def _parts(x: Expr, small: tuple[float, ...], large: tuple[float, ...]) -> tuple
     a = abs(x)
     near = a < 8.0
     inner, outer = select(near, a, 0.0), select(near, const(8.0), a)
-    half = 0.5 * inner
+    high, low = minus_square(0.5 * inner, -1.0)
+    square = high + low
+    series = constant_last(square, small)
+    series = series + series * (((high - square) + low) * polynomial(square, SLOPE_0 if small is SMALL_0 else SLOPE_1))
     beyond = constant_last(16.0 / outer - 1.0, large) / call("sqrt", outer)
-    return a, near, constant_last(half * half, small), beyond
+    return a, near, series, beyond
 
 
 def _growing(order: int) -> Callable[[Expr], Expr]:
@@ -69,4 +74,5 @@ def _scaled(order: int) -> Callable[[Expr], Expr]:
 
 
 i0, i1, i0e, i1e = _growing(0), _growing(1), _scaled(0), _scaled(1)
-"""The power series below 8, else a polynomial in 16 / x: 3 ulp."""
+"""The power series below 8, where what x**2 / 4 loses by rounding is made good, else a polynomial in 16 / x: 3.8 ulp.
+"""

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from jitad.compile import scalar
 from jitad.primitives.core import TABLE, Primitive, full, linear, select
 from jitad.primitives.view import Map, broadcast_to, expand_dims, identity_map, places, slice_dims, squeeze, view
 from jitad.tape import Aval, Value
@@ -42,6 +43,46 @@ scatter: Primitive = linear(
     vjp=lambda ct, y, x, *index, axes, shape: (gather(ct, *index, axes=axes), *(None for _ in index)),
     samples=lambda rng: [((rng.normal(size=(3, 4)), np.array([2, 0, 2])), {"axes": (1,), "shape": (4, 5)})])
 """The adjoint of `gather`: zeros of `shape`, into which each element of `x` is added."""
+
+
+CHECKED = "made of an index that is checked elsewhere"
+
+
+def _place(*index: Any, lengths: tuple[int, ...]) -> Any:
+    choose: Any = scalar.select if isinstance(index[0], scalar.Expr) else np.where
+    total: Any = None
+    for i, n in zip(index, lengths, strict=True):
+        own = choose(i < 0, i + n, i)
+        total = own if total is None else total * n + own
+    return total
+
+
+def _within(*index: Any, lengths: tuple[int, ...]) -> Any:
+    if not all(np.all((i >= -n) & (i < n)) for i, n in zip(index, lengths, strict=True)):
+        raise IndexError("an index is out of bounds")
+    return _place(*(i.astype(np.int64) for i in index), lengths=lengths)
+
+
+def _index_samples(rng: np.random.Generator) -> list[Any]:
+    return [((rng.integers(-4, 4, size=(2, 3)),), {"lengths": (4,)}),
+            ((rng.integers(-4, 4, size=5), rng.integers(-2, 2, size=5)), {"lengths": (4, 2)})]
+
+
+wrapped = Primitive("wrapped", kind="elementwise", evaluate=_place, infer=lambda *i, lengths: i[0], scalar=_place,
+                    samples=_index_samples,
+                    info={"resolve": lambda *i: (np.dtype(np.int64),) * (len(i) + 1), "trusts": CHECKED})
+"""Indices with NumPy's meaning of negative ones, as places: made once for a gather and the scatter beside it. Several
+are a place in C order among their combinations. They are checked where they are used, by what uses them."""
+
+within = Primitive("within", kind="elementwise", evaluate=_within, scalar=_place, samples=_index_samples,
+                   infer=lambda *i, lengths: Aval(i[0].shape, np.dtype(np.int64)), info=wrapped.info)
+"""The same of indices that are known before a kernel is made: the evaluation fails if one is out of bounds."""
+
+trusted = Primitive("trusted", kind="elementwise", cost=0, evaluate=lambda i, length: i, infer=lambda i, length: i,
+                    scalar=lambda i, length: i, samples=lambda rng: [((rng.integers(0, 4, size=6),), {"length": 4})],
+                    info={"resolve": lambda i: (np.dtype(np.int64),) * 2, "below": lambda i, length: length,
+                          "trusts": CHECKED})
+"""Places that `within` gave: nothing needs to look at them again."""
 
 
 _reshape = linear(

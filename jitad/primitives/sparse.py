@@ -96,20 +96,20 @@ def _samples(kind: str) -> Any:
 sparse_rows = linear(
     "sparse_rows", _rows, lambda data, indices, indptr, x: Aval((indptr.shape[0] - 1, *x.shape[1:]), x.dtype),
     _rows_vjp, slots=(0, 3), samples=_samples("rows"),
-    trusts=True,
+    trusts="a product with a sparse matrix",
     numbers=lambda data, indices, indptr, x, out: (indptr.shape[0] - 1, _width(x)))
 
 sparse_columns = linear(
     "sparse_columns", _columns,
     lambda data, indices, indptr, u, columns: Aval((columns, *u.shape[1:]), u.dtype),
     _columns_vjp, slots=(0, 3), samples=_samples("columns"),
-    trusts=True,
+    trusts="a product with a sparse matrix",
     numbers=lambda data, indices, indptr, u, out: (indptr.shape[0] - 1, _width(u), out.shape[0]))
 
 sparse_entries = linear(
     "sparse_entries", _entries, lambda u, indices, indptr, x: Aval(indices.shape, x.dtype),
     _entries_vjp, slots=(0, 3), samples=_samples("entries"),
-    trusts=True,
+    trusts="a product with a sparse matrix",
     numbers=lambda u, indices, indptr, x, out: (indptr.shape[0] - 1, _width(x), out.shape[0]))
 
 __all__ = ["sparse_columns", "sparse_entries", "sparse_rows"]
