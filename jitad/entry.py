@@ -21,7 +21,7 @@ from jitad.entry_batch import examples, in_batches
 from jitad.entry_machine import choose, suited
 from jitad.errors import ArgumentTypeError, OutputError
 from jitad.evaluate import GuardMiss, evaluate
-from jitad.optimise import optimise
+from jitad.optimise import optimised
 from jitad.request import Arguments, Request, check_places
 from jitad.reroll import reroll
 from jitad.results import Result, framed
@@ -211,7 +211,7 @@ def build(target: Target, request: Request, arguments: Arguments) -> Entry:
                              bool(machine.guards), machine=machine)
             recording = found
         outputs, labels, result = requested(recording, request, example, name)
-        tape = optimise(recording.builder.finish(outputs, labels))
+        tape = optimised(recording.builder, outputs, labels)
         if levels:
             tape, result = in_batches(tape, result, levels, arguments, recording.captured, name)
     return Entry(name, request, arguments.signature, arguments.names, arguments.dynamic, arguments.structures,

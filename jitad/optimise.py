@@ -1,21 +1,20 @@
 """Optimisation, tape to tape: rewrites from one table, folding, common subexpressions, dead code.
 
-A tape is replayed node by node into a new builder. Equal nodes become one (the
-builder sees to it), nodes of constants are evaluated, each rewrite may answer
-with a simpler value, and what no output needs is left behind. Only rewrites
-that keep NumPy's value are here, NaN, infinities and signed zeros included (multiplications
-by small powers of two change places, see `_power_of_two`).
+Only rewrites that keep NumPy's value are here, NaN, infinities and signed zeros included (multiplications
+by small powers of two change places, see `_power_of_two`). `optimise_pass` applies them.
 """
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import weakref
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from jitad.evaluate import evaluate_node
+from jitad.optimise_pass import Draft, number_of, rewrites
 from jitad.optimise_scan import optimise_scans, size
 from jitad.primitives.core import TABLE, full, select
 from jitad.primitives.custom import has_code
@@ -23,18 +22,36 @@ from jitad.primitives.reduce import reduce_sum
 from jitad.primitives.view import Map, spread, view
 from jitad.tape import Aval, Builder, Node, Tape, Value, Where
 
-Rewrite = Callable[..., "Value | None"]
-REWRITES: dict[str, list[Rewrite]] = {}
-COMMUTATIVE = frozenset({"add", "mul"})      # their operands are sorted, numbers last
-FOLD_LIMIT = 1 << 16      # elements: larger constants are cheaper to compute than to carry
+_done: weakref.WeakValueDictionary[int, Tape] = weakref.WeakValueDictionary()    # by id: of which nothing more comes
 
 
 def optimise(tape: Tape) -> Tape:
     """An equivalent tape with fewer and cheaper nodes."""
+    return tape if _done.get(id(tape)) is tape else _optimised(Draft.of(tape), tape.labels)
+
+
+def optimised(builder: Builder, outputs: Iterable[Value], labels: Iterable[str] = ()) -> Tape:
+    """`optimise` of what `outputs` need of a builder."""
+    return _optimised(Draft.made(builder, [o.number for o in outputs], set()), tuple(labels))
+
+
+def _optimised(draft: Draft, labels: tuple[str, ...]) -> Tape:
+    if any(draft.nodes[number].prim.kind == "scan" for number in draft.order):
+        return _with_scans(draft, labels)
     before = -1
-    while size(tape) != before:
-        before = size(tape)
-        tape = optimise_scans(_once(tape), _body)
+    while len(draft.order) != before and not draft.settled:
+        before, draft = len(draft.order), draft.rewritten()
+    result = draft.tape(labels)
+    if draft.settled:
+        _done[id(result)] = result
+    return result
+
+
+def _with_scans(draft: Draft, labels: tuple[str, ...]) -> Tape:
+    before, now = -1, draft.size
+    while now != before:
+        tape = optimise_scans(draft.rewritten().tape(labels), _body)
+        before, now, draft = now, size(tape), Draft.of(tape)
     return tape
 
 
@@ -51,80 +68,27 @@ def _known_body(tape: Tape, names: tuple[str, ...], lines: tuple[Where | None, .
     return optimise(tape)
 
 
-def _once(tape: Tape) -> Tape:
-    builder = Builder()
-    values: list[Value | None] = [None] * len(tape.nodes)
-    for number, name in zip(tape.inputs, tape.names, strict=True):
-        builder.line = tape.nodes[number].where
-        values[number] = builder.input(tape.nodes[number].aval, name)
-    for number, node in enumerate(tape.nodes):
-        if node.prim.kind == "input":
-            continue
-        builder.line = node.where
-        values[number] = _rebuild(builder, node, [values[i] for i in node.inputs])  # type: ignore[misc]
-    for guard in tape.guards:
-        builder.guard(values[guard.node], guard.expected, guard.where)  # type: ignore[arg-type]
-    return builder.finish((values[o] for o in tape.outputs), tape.labels)  # type: ignore[misc]
-
-
-def _rebuild(builder: Builder, node: Node, inputs: list[Value]) -> Value:
-    if node.prim.kind == "const":
-        return builder.const(node.params["value"].value, node.aval.weak)
-    if inputs and all(v.node.prim.kind == "const" for v in inputs) and _worth_folding(node):
-        return builder.const(evaluate_node(node, [v.node.params["value"].value for v in inputs]))
-    if node.prim.name in COMMUTATIVE:
-        inputs = sorted(inputs, key=lambda v: (number_of(v) is not None, v.number))
-    for rewrite in [*REWRITES.get(node.prim.name, ()), *(_elementwise if node.prim.kind == "elementwise" else ())]:
-        result = rewrite(node, *inputs, **node.params)
-        if result is not None:
-            return result
-    return builder.value(builder.apply(node.prim, [v.number for v in inputs], node.params, node.where))
-
-
-def _worth_folding(node: Node) -> bool:
-    """A broadcast number stays a number: loops read it for nothing."""
-    return node.aval.size <= FOLD_LIMIT and node.prim.kind not in ("view", "call", "scan", "pick")
-
-
-def rewrites(*names: str) -> Callable[[Rewrite], Rewrite]:
-    """Register a rewrite for the primitives `names`: it gets the node, its new inputs and its params,
-    and answers with a value or None."""
-    def register(function: Rewrite) -> Rewrite:
-        for name in names:
-            REWRITES.setdefault(name, []).append(function)
-        return function
-    return register
-
-
-def number_of(value: Value) -> float | None:
-    """The number that `value` is everywhere, if it is a constant one."""
-    node = value.node
-    if node.prim.kind == "view":
-        node = value.builder.nodes[node.inputs[0]]
-    if node.prim.kind == "const" and node.aval.shape == ():
-        return node.params["value"].value.item()
-    return None
-
-
 def _like(value: Value, number: float) -> Value:
     return full(value, number, value.shape, value.dtype)
 
 
 @rewrites("mul")
 def _mul(node: Node, a: Value, b: Value) -> Value | None:
+    if number_of(b) is None and not {"mul", "neg"}.intersection((a.node.prim.name, b.node.prim.name)):
+        return None
     factored = _factored(a, b)
     if factored is not None:
         return factored
     for x, other in ((a, b), (b, a)):
-        number = number_of(other)
+        number, name = number_of(other), x.node.prim.name
         if number == 1:
             return x
         if number == -1 and x.dtype.kind == "f":
             return -x
-        if x.node.prim.name == "neg" and x.dtype.kind == "f":
+        if name == "neg" and x.dtype.kind == "f":
             inner = x.builder.value(x.node.inputs[0])
             return inner * _like(other, -number) if number is not None else -(inner * other)
-        if number is not None and x.node.prim.name == "mul":
+        if number is not None and name == "mul":
             combined = _scaled(x, number)
             if combined is not None:
                 return combined
@@ -296,17 +260,22 @@ def _reduce_sum(node: Node, x: Value, axes: tuple[int, ...]) -> Value | None:
     return reduce_sum(rest, tuple(place[a] for a in axes if a not in repeated)) * float(count)
 
 
+@rewrites("elementwise")
 def _small_first(node: Node, *inputs: Value, **params: Any) -> Value | None:
     """An operation on equal views of smaller values is the view of the operation."""
-    views = [v for v in inputs if number_of(v) is None]
+    views: list[Node] = []
+    for v in inputs:
+        if v.node.prim.kind == "view":
+            if number_of(v) is None:
+                views.append(v.node)
+        elif number_of(v) is None:
+            return None
     if not views:
         return _constant(node, inputs, params)
-    if any(v.node.prim.kind != "view" for v in views):
-        return None
-    index, builder = views[0].node.params["index"], views[0].builder
-    sources = [builder.value(v.node.inputs[0]) for v in views]
-    shape = sources[0].shape
-    if any(v.node.params["index"] != index for v in views) or any(s.shape != shape for s in sources):
+    index, builder = views[0].params["index"], inputs[0].builder
+    shapes = [builder.nodes[v.inputs[0]].aval.shape for v in views]
+    shape = shapes[0]
+    if any(v.params["index"] != index for v in views) or any(s != shape for s in shapes):
         return None
     if math.prod(shape) >= node.aval.size:
         return None
@@ -326,9 +295,6 @@ def _constant(node: Node, inputs: tuple[Value, ...], params: dict[str, Any]) -> 
 def _shrunk(value: Value, shape: tuple[int, ...]) -> Value:
     number = number_of(value)
     return value.builder.value(value.node.inputs[0]) if number is None else full(value, number, shape, value.dtype)
-
-
-_elementwise: list[Rewrite] = [_small_first]
 
 
 @rewrites("contract")

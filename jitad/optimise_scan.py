@@ -7,13 +7,13 @@ what the recurrence makes, if dear. A recurrence then keeps the loop to itself, 
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 from jitad.batching import Batch, Batched, batchable, outer_product, positions
 from jitad.primitives.scan import Form, bundle_of, picked, transplant, walked
 from jitad.primitives.view import broadcast_to, expand_dims, slice_dims
-from jitad.tape import Builder, Node, Tape, Value
+from jitad.tape import Builder, Node, Tape, Value, needed
 
 DEAR = 4           # cost for each element from which work on scanned arrays is done before the loop
 HEAVY = 4          # cost of an operation that gains by vector lanes
@@ -38,13 +38,13 @@ def optimise_scans(tape: Tape, optimise: Callable[[Tape], Tape]) -> Tape:
         elif node.prim.kind == "pick":
             values[number] = outputs[node.inputs[0]][node.params["index"]]
         elif node.prim.kind == "const":
-            values[number] = builder.const(node.params["value"].value, node.aval.weak)
+            values[number] = builder.value(builder.constant(node))
         elif node.prim.kind != "input":
             values[number] = builder.value(
                 builder.apply(node.prim, [values[i].number for i in node.inputs], node.params, node.where))
     for guard in tape.guards:
         builder.guard(values[guard.node], guard.expected, guard.where)
-    return builder.finish((values[o] for o in tape.outputs), tape.labels)
+    return builder.tape([values[o].number for o in tape.outputs], tape.labels)
 
 
 def size(tape: Tape) -> int:
@@ -62,6 +62,7 @@ class _Loop:
     used: set[int]
     optimise: Callable[[Tape], Tape]
     results: dict[int, Value] = field(default_factory=dict)
+    _known: dict[int, int] = field(default_factory=dict)     # of `_needs`
 
     def run(self) -> dict[int, Value]:
         form = Form.of(self.node)
@@ -112,9 +113,8 @@ class _Loop:
             if not self.moving.isdisjoint(node.inputs):
                 self.moving.add(number)
 
-    def _cone(self, ends: Iterable[int], stop: Iterable[int] = ()) -> set[int]:
+    def _cone(self, ends: Iterable[int], stop: Collection[int] = ()) -> set[int]:
         cone: set[int] = set()
-        stop = set(stop)
         stack = [e for e in ends if e not in stop]
         while stack:
             number = stack.pop()
@@ -123,12 +123,23 @@ class _Loop:
                 stack += [i for i in self.body.nodes[number].inputs if i not in stop]
         return cone
 
+    def _needs(self, ends: Iterable[int]) -> int:
+        """The same as a number with a byte for each node, as such a number is made of others at once."""
+        found = 0
+        for end in ends:
+            known = self._known.get(end)
+            if known is None:
+                known = self._known[end] = int.from_bytes(needed(self.body.nodes, [end]), "little")
+            found |= known
+        return found
+
     def _live(self, carries: set[int], made: Iterable[int]) -> set[int]:
         """`carries` and those that they, and the nodes `made`, need."""
         live = set(carries) | ({0} if self.form.until else set())
+        needs = self._needs(made)
         while True:
-            cone = self._cone([*(self.body.outputs[i] for i in live), *made])
-            more = {i for i in range(self.form.carries) if self.body.inputs[i] in cone} - self.fixed - live
+            needs |= self._needs([self.body.outputs[i] for i in live])
+            more = {i for i in range(self.form.carries) if needs >> 8 * self.body.inputs[i] & 1} - self.fixed - live
             if not more:
                 return live
             live |= more
@@ -180,7 +191,8 @@ class _Loop:
         carries, made = self._ends(group)
         if not carries.isdisjoint(i for i, terms in group.items() if terms is not None):
             return False
-        core = (self._cone(made) | {self.body.inputs[c] for c in range(self.form.carries)}) & self.carried
+        needs = self._needs(made).to_bytes(len(nodes), "little")
+        core = {n for n in self.carried if needs[n]} | (self.carried & {*self.body.inputs[:self.form.carries]})
         cone = self._cone(ends, core)
         leaving = cone & self.carried
         edge = {j for n in leaving for j in nodes[n].inputs if j in core} | (core & set(ends))
@@ -211,18 +223,16 @@ class _Loop:
                 body.outputs.count(end) != 1 or carry in body.outputs):
             return None
         terms: list[tuple[int, int]] = []
-        number = end
-        while number != carry:
-            node = body.nodes[number]
-            below = [carry in self._cone([j]) for j in node.inputs]
-            if node.prim.name not in ("add", "sub") or sum(below) != 1 or (
-                    number != end and (len(body.uses[number]) != 1 or number in body.outputs)):
+        number = carry
+        while number != end:
+            if len(body.uses[number]) != 1 or number in body.outputs:
                 return None
-            if node.prim.name == "sub" and below[1]:
+            below, (number,) = number, body.uses[number]
+            name, inputs = body.nodes[number].prim.name, body.nodes[number].inputs
+            if name not in ("add", "sub") or inputs[0] == inputs[1] or (name == "sub" and inputs[1] == below):
                 return None
-            terms.append((-1 if node.prim.name == "sub" else 1, node.inputs[below.index(False)]))
-            number = node.inputs[below.index(True)]
-        return terms if len(body.uses[carry]) == 1 else None
+            terms.append((-1 if name == "sub" else 1, inputs[inputs[0] == below]))
+        return terms[::-1]
 
     # --- what is computed before -------------------------------------------------------------------
     def _before(self, made: list[int]) -> list[int]:
@@ -268,7 +278,7 @@ class _Loop:
         if self.stays:
             before = [n for n in before if n not in self.moving]
         batch = Batch(builder, body.nodes, form.length, self.outside)
-        needed = self._cone(made, before)
+        inside = self._cone(made, set(before))
         new = Builder()
         leaves: dict[int, Value] = {}
 
@@ -278,21 +288,21 @@ class _Loop:
             take(body.inputs[i])
         rows: list[tuple[int, Value, tuple[int, int]]] = [
             (body.inputs[p], self.operands[p], form.scanned[p - form.carries])
-            for p in range(form.carries, form.fixed) if body.inputs[p] in needed]
+            for p in range(form.carries, form.fixed) if body.inputs[p] in inside]
         rows += [(n, batch.get(n)[0], (0, 1)) for n in before if n in self.moving]
         still = [(body.inputs[p], self.operands[p]) for p in (*self.fixed, *range(form.fixed, form.operands))
-                 if body.inputs[p] in needed]
+                 if body.inputs[p] in inside]
         still += [(n, batch.get(n)[0]) for n in before if n not in self.moving]
         merged_rows, merged_still = _merged(rows), _merged(still)
         for n in (*merged_rows.values(), *merged_still.values()):
             take(n[0])
             leaves |= {other: leaves[n[0]] for other in n[1:]}
-        counting = form.counter and body.inputs[-1] in needed
+        counting = form.counter and body.inputs[-1] in inside
         if counting:
             take(body.inputs[-1])
         if order or wanted:
             outputs = transplant(body.nodes, leaves, [body.outputs[i] for i in order] + wanted, new)
-            again = Form(self.optimise(new.finish(outputs)), form.length, len(order),
+            again = Form(self.optimise(new.tape([v.number for v in outputs])), form.length, len(order),
                          tuple(step for _, step in merged_rows), counting, form.reverse, form.until,
                          form.recompute)
             bundle = bundle_of(builder, again, [*(self.operands[i] for i in order),

@@ -94,17 +94,23 @@ class Emitter:
                 spine.source[low:high].tolist(), spine.view[low:high].tolist(), strict=True)]
             self.builder.line = node.where
             params = node.params
-            if len(refs) >= MANY and node.prim.name == "concatenate":
+            prim = node.prim
+            if prim.name not in ("concatenate", "update"):
+                items = tuple(sorted(params.items())) if params else ()
+                self.numbers[number] = self.builder.enter(
+                    prim, tuple([self.value(ref).number for ref in refs]), params, items, node.aval)
+                continue
+            if len(refs) >= MANY and prim.name == "concatenate":
                 operands = [self.value(part) if isinstance(part, tuple) else part
                             for part in self._side_by_side(refs, params["axis"])]
-            elif len(refs) >= MANY and node.prim.name == "update":
+            elif len(refs) >= MANY:
                 operands, params = self._stored(refs, params["indices"])
             else:
                 operands = [self.value(ref) for ref in refs]
-            if node.prim.name == "concatenate" and len(operands) == 1 and len(refs) > 1:
+            if prim.name == "concatenate" and len(operands) == 1 and len(refs) > 1:
                 self.numbers[number] = operands[0].number
             else:
-                self.numbers[number] = self.builder.apply(node.prim, [v.number for v in operands], params, node.where)
+                self.numbers[number] = self.builder.apply(prim, [v.number for v in operands], params, node.where)
         self.done = max(self.done, stop)
         self.builder.line = None
 

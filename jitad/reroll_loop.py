@@ -213,7 +213,7 @@ class LoopBuilder:
         outputs: list[Value] = []
         for chain in self.chains:
             outputs += [self._viewed(made[chain.place], chain.view), *chain.inputs[:-1]]
-        return body.finish([*outputs, *(made[j] for j in held), *(made[j] for j in stacked)])
+        return body.tape([v.number for v in (*outputs, *(made[j] for j in held), *(made[j] for j in stacked))])
 
     def _operand(self, q: int, made: list[Value], groups: dict[str, list[Value]]) -> Value:
         column = self.wiring.columns[q]

@@ -8,6 +8,7 @@ that do the same (primitive, params, type of the result) have the same *token*.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -72,22 +73,18 @@ class Spine:
         self.views = Views()
         ends = list(wanted)
         self._refs(needed(nodes, ends))
-        sources, views, start = [], [], [0]
-        source, view = self._source, self._view
-        for number in self.members:
-            inputs = nodes[number].inputs
-            sources += [source[i] for i in inputs]
-            views += [view[i] for i in inputs]
-            start.append(len(sources))
+        operands = [nodes[number].inputs for number in self.members]
+        self.start = np.zeros(len(operands) + 1, np.int64)
+        np.cumsum([len(inputs) for inputs in operands], out=self.start[1:])
+        read = np.fromiter(chain.from_iterable(operands), np.int64, int(self.start[-1]))
         self.member = np.array(self.members, np.int64)
-        self.source, self.view = np.array(sources, np.int64), np.array(views, np.int64)
-        self.start = np.array(start, np.int64)
+        self.source, self.view = np.array(self._source, np.int64)[read], np.array(self._view, np.int64)[read]
         self.place = np.full(len(nodes) + 1, -1, np.int64)
         self.place[self.member] = np.arange(len(self.members))
         self.last = np.full(len(self.members) + 1, -1, np.int64)
         readers = np.repeat(np.arange(len(self.members)), np.diff(self.start))
         self.last[self.place[self.source]] = readers                # in order, so that the last one stays
-        self.last[self.place[[source[e] for e in ends]]] = len(self.members)
+        self.last[self.place[[self._source[e] for e in ends]]] = len(self.members)
 
     def _refs(self, live: bytearray) -> None:
         self.members: list[int] = []
@@ -95,12 +92,14 @@ class Spine:
         self._view = view = [0] * len(self.nodes)
         tokens: list[int] = []
         known: dict[Any, int] = {}
+        alike: dict[Any, int] = {}                                  # of nodes without params, by the type itself
         for number, node in enumerate(self.nodes):
             if not live[number]:
                 continue
-            prim, params, aval = node.prim, node.params, node.aval
-            if prim.kind == "view":
-                below = node.inputs[0]
+            prim = node.prim
+            kind = prim.kind
+            if kind == "view":
+                params, below = node.params, node.inputs[0]
                 source[number] = source[below]
                 if view[below]:
                     within = self.views.parts(view[below])[1]
@@ -108,11 +107,16 @@ class Spine:
                     view[number] = self.views.intern(params["shape"], normal(index, params["shape"]))
                 else:
                     view[number] = self.views.intern(params["shape"], params["index"])
-            elif prim.kind not in ("const", "input"):
-                key = (prim, tuple(sorted(params.items())) if params else (), aval.shape, aval.dtype.num,
-                       len(node.inputs))
+            elif kind != "const" and kind != "input":
                 self.members.append(number)
-                tokens.append(known.setdefault(key, len(known)))
+                token = None if node.params else alike.get((prim, id(node.aval), len(node.inputs)))
+                if token is None:
+                    aval, items = node.aval, tuple(sorted(node.params.items()))
+                    key = (prim, items, aval.shape, aval.dtype.num, len(node.inputs))
+                    token = known.setdefault(key, len(known))
+                    if not items:
+                        alike[prim, id(aval), len(node.inputs)] = token
+                tokens.append(token)
         self.tokens = np.array(tokens, np.int64)
 
     def ref(self, number: int) -> Ref:

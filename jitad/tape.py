@@ -7,6 +7,7 @@ of a builder, with arithmetic, in which the rules are written).
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,7 +32,7 @@ class Aval:
 
     @property
     def size(self) -> int:
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
     @property
     def ndim(self) -> int:
@@ -167,12 +168,6 @@ class Tape:
 NO_PARAMS: dict[str, Any] = {}
 
 
-def _view_row() -> Primitive:
-    from jitad.primitives.core import TABLE
-
-    return TABLE["view"]
-
-
 def needed(nodes: Sequence[Node], wanted: Iterable[int]) -> bytearray:
     """For each node whether one of the `wanted` needs it."""
     found = bytearray(len(nodes))
@@ -187,6 +182,8 @@ def needed(nodes: Sequence[Node], wanted: Iterable[int]) -> bytearray:
 
 class Builder:
     """A tape in the making. Applying the same primitive to the same nodes gives the same node."""
+
+    active = True                                        # whether there may be more on the tape
 
     def __init__(self, wrap: Callable[[Builder, int], Value] | None = None):
         self.nodes: list[Node] = []
@@ -222,6 +219,10 @@ class Builder:
         aval = Aval(constant.value.shape, constant.value.dtype, weak)
         return self.value(self._add(CONST, (), {"value": constant}, aval, None))
 
+    def constant(self, node: Node) -> int:
+        """The constant of another tape; returns the node's number."""
+        return self._add(node.prim, (), node.params, node.aval, None)
+
     def guard(self, value: Value, expected: bool | int, where: Where | None = None) -> None:
         """Make the tape depend on `value` being `expected`; what a constant is needs no guard."""
         if value.node.prim.kind != "const":
@@ -246,30 +247,31 @@ class Builder:
             known = self._memo[key] = len(self.nodes) - 1
         return known
 
-    def on_numbers(self, prim: Primitive, inputs: tuple[int, ...], depth: int = 3) -> Value:
+    def enter(self, prim: Primitive, inputs: tuple[int, ...], params: Mapping[str, Any], items: tuple[Any, ...],
+              aval: Aval) -> int:
+        """As `apply`, where the sorted `items` of the params and the result's `aval` are known."""
+        key = (prim, inputs, items)
+        number = self._memo.get(key)
+        if number is None:
+            if not self.active:
+                self.check_active()
+            number = self._memo[key] = len(self.nodes)
+            self.nodes.append(Node(prim, inputs, params, aval, self.where()))
+        return number
+
+    def on_numbers(self, prim: Primitive, inputs: tuple[int, ...]) -> Value:
         """As `apply` and `value` for a row without params and float64 numbers, the short way."""
         key = (prim, inputs, ())
         number = self._memo.get(key)
         if number is None:
-            self.check_active()
+            if not self.active:
+                self.check_active()
             nodes = self.nodes
             aval = self._results.get(prim)
             if aval is None:
                 aval = self._results[prim] = prim.infer(*(nodes[i].aval for i in inputs))
             number = self._memo[key] = len(nodes)
-            nodes.append(Node(prim, inputs, NO_PARAMS, aval, self.where(depth)))
-        return self._wrap(self, number)
-
-    def element(self, array: int, i: int) -> Value:
-        """Element `i` of a vector, a node that is no view, the short way."""
-        index = ((i, ()),)
-        key = (_view_row(), (array,), (("index", index), ("shape", ())))
-        number = self._memo.get(key)
-        if number is None:
-            self.check_active()
-            number = self._memo[key] = len(self.nodes)
-            aval = Aval((), self.nodes[array].aval.dtype)
-            self.nodes.append(Node(key[0], (array,), {"shape": (), "index": index}, aval, self.where(3)))
+            nodes.append(Node(prim, inputs, NO_PARAMS, aval, self.where(3)))
         return self._wrap(self, number)
 
     def number(self, x: float) -> int:
@@ -298,7 +300,7 @@ class Builder:
             if number in numbers:
                 continue
             if node.prim.name == "const":
-                numbers[number] = self._add(node.prim, (), node.params, node.aval, None)
+                numbers[number] = self.constant(node)
             else:
                 numbers[number] = self.apply(node.prim, [numbers[i] for i in node.inputs], node.params, node.where)
         for guard in tape.guards:
@@ -312,24 +314,34 @@ class Builder:
             f"a value that is known only inside of the body of a scan or loop (computed at {reader}) was used outside: "
             "it was kept in a list, an array or a variable of the enclosing code; return it from the body instead")
 
+    def live(self, outputs: Iterable[int]) -> list[int]:
+        """The nodes that these and the guards need, and the inputs, in order."""
+        found = needed(self.nodes, [*outputs, *self.guards])
+        given = bytearray(len(found))
+        for number in self.inputs:
+            found[number] = given[number] = 1
+        order = [number for number, wanted in enumerate(found) if wanted]
+        for number in order:
+            if self.nodes[number].prim.kind == "input" and not given[number]:
+                raise self._leaked(number)
+        return order
+
     def finish(self, outputs: Iterable[Value], labels: Iterable[str] = ()) -> Tape:
         """The tape of what `outputs` need (inputs stay), checked."""
-        wanted = [o.number for o in outputs]
-        live, stack = set(self.inputs), [*wanted, *self.guards]
-        while stack:
-            number = stack.pop()
-            if number not in live:
-                live.add(number)
-                stack.extend(self.nodes[number].inputs)
-                if self.nodes[number].prim.kind == "input":
-                    raise self._leaked(number)
-        order = sorted(live)
-        new = {old: i for i, old in enumerate(order)}
-        nodes = tuple(Node(n.prim, tuple(new[i] for i in n.inputs), n.params, n.aval, n.where)
-                      for n in (self.nodes[i] for i in order))
-        return Tape(nodes, tuple(new[i] for i in self.inputs), tuple(new[i] for i in wanted),
+        return self.tape([o.number for o in outputs], labels).check()
+
+    def tape(self, outputs: Sequence[int], labels: Iterable[str] = ()) -> Tape:
+        """The same for nodes that were all made by `apply`, which has checked them."""
+        order, nodes = self.live(outputs), self.nodes
+        new = dict(zip(order, range(len(order)), strict=True))
+        kept = []
+        for place, number in enumerate(order):
+            node = nodes[number]
+            kept.append(node if place == number else Node(
+                node.prim, tuple([new[i] for i in node.inputs]), node.params, node.aval, node.where))
+        return Tape(tuple(kept), tuple([new[i] for i in self.inputs]), tuple([new[i] for i in outputs]),
                     tuple(self.names), tuple(labels),
-                    tuple(g._replace(node=new[g.node]) for g in self.guards.values())).check()
+                    tuple([g._replace(node=new[g.node]) for g in self.guards.values()]))
 
 
 class Value:
@@ -359,7 +371,7 @@ class Value:
 
     @property
     def ndim(self) -> int:
-        return len(self.aval.shape)
+        return len(self.shape)
 
     def _apply(self, name: str, *operands: Any) -> Any:
         from jitad.primitives.core import TABLE

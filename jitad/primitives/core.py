@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -67,13 +67,16 @@ class Primitive:
         if builder is None:
             return self.evaluate(*map(np.asarray, operands), **params)
         if self.kind == "elementwise":
-            operands = tuple(_align(builder, self, operands))
+            return builder.value(_elementwise(builder, self, operands, params))
         numbers = [lift(builder, o).number for o in operands]
         return builder.value(builder.apply(self, numbers, params))
 
 
 def builder_of(operands: Sequence[Any]) -> Builder | None:
-    return next((o.builder for o in operands if isinstance(o, Value)), None)
+    for operand in operands:
+        if isinstance(operand, Value):
+            return operand.builder
+    return None
 
 
 def lift(builder: Builder, operand: Any) -> Value:
@@ -90,6 +93,12 @@ CONST = Primitive("const", evaluate=lambda value: value.value, infer=lambda valu
 
 
 # --- elementwise -----------------------------------------------------------------------------
+
+@lru_cache(maxsize=4096)
+def made(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Aval:
+    """The type of what NumPy computes."""
+    return Aval(shape, dtype)
+
 
 @lru_cache(maxsize=4096)
 def loop_dtypes(ufunc: np.ufunc, dtypes: tuple[Any, ...]) -> tuple[np.dtype[Any], ...]:
@@ -110,23 +119,65 @@ def _dtype_key(operand: Any) -> Any:
     return type(operand) if type(operand) in (int, float) else np.asarray(operand).dtype
 
 
-def _align(builder: Builder, prim: Primitive, operands: Sequence[Any]) -> list[Value]:
-    """Broadcast and cast the operands: a node's inputs all have its shape and its loop's dtypes."""
-    from jitad.primitives.view import broadcast_to
+class Alignment(NamedTuple):
+    """How operands come to one shape and to the dtypes of a row's loop. `maps`: for each operand the map by which it is
+    broadcast, or None. `aval` is the result's, if it is known. `still`: values of these dtypes stay as they are."""
 
-    if prim.ufunc is not None:
-        dtypes = loop_dtypes(prim.ufunc, tuple(map(_dtype_key, operands)))
-    else:
-        dtypes = prim.info["resolve"](*map(_dtype_key, operands))
-    shapes = [np.shape(o) if not isinstance(o, Value) else o.shape for o in operands]
+    shape: tuple[int, ...]
+    dtypes: tuple[np.dtype[Any], ...]
+    maps: tuple[Any, ...]
+    aval: Aval | None
+    still: bool
+
+
+@lru_cache(maxsize=4096)
+def alignment(prim: Primitive, shapes: tuple[tuple[int, ...], ...], keys: tuple[Any, ...]) -> Alignment:
+    """For operands of these shapes; keys are dtypes, `float` and `int` for Python's numbers."""
+    dtypes = loop_dtypes(prim.ufunc, keys) if prim.ufunc is not None else prim.info["resolve"](*keys)
+    dtypes = dtypes[:len(keys)]
     shape = _broadcast_shapes(prim, shapes)
-    aligned = []
-    for operand, dtype in zip(operands, dtypes, strict=False):
-        if not isinstance(operand, Value):
-            operand = builder.const(np.asarray(operand, dtype) if type(operand) is int else
-                                    np.asarray(operand).astype(dtype))      # an int that does not fit is an error
-        aligned.append(broadcast_to(cast(operand, dtype), shape))
-    return aligned
+    maps = tuple(None if own == shape else _views().stretched(own, shape) for own in shapes)
+    known = prim.ufunc is not None or prim is select
+    return Alignment(shape, dtypes, maps, prim.infer(*(made(shape, d) for d in dtypes)) if known else None,
+                     keys == dtypes and not any(isinstance(k, type) for k in keys) and all(m is None for m in maps))
+
+
+def aligned(builder: Builder, operands: Sequence[Any], plan: Alignment) -> tuple[int, ...]:
+    """The nodes of values and constants, cast and broadcast."""
+    nodes, numbers = builder.nodes, []
+    for operand, dtype, index in zip(operands, plan.dtypes, plan.maps, strict=True):
+        if isinstance(operand, Value):
+            number = operand.number
+            if nodes[number].aval.dtype is not dtype:
+                number = cast(operand, dtype).number
+        elif dtype == np.float64 and type(operand) in (float, int):
+            number = builder.number(float(operand))
+        else:
+            number = builder.const(np.asarray(operand, dtype) if type(operand) is int else
+                                   np.asarray(operand).astype(dtype)).number    # an int that does not fit is an error
+        numbers.append(number if index is None else _views().shown(builder, number, plan.shape, index))
+    return tuple(numbers)
+
+
+@lru_cache(maxsize=1)
+def _views() -> Any:
+    """The module of views, which is made of rows."""
+    from jitad.primitives import view
+
+    return view
+
+
+def _elementwise(builder: Builder, prim: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> int:
+    """The node of an elementwise row: its inputs all have its shape and its loop's dtypes."""
+    plan = alignment(prim, tuple([o.shape if isinstance(o, Value) else np.shape(o) for o in operands]),
+                     tuple([_dtype_key(o) for o in operands]))
+    for operand in operands:
+        if isinstance(operand, Value) and operand.builder is not builder:
+            lift(builder, operand)                                              # raises
+    inputs = aligned(builder, operands, plan)
+    if plan.aval is None or params:
+        return builder.apply(prim, inputs, params)
+    return builder.enter(prim, inputs, params, (), plan.aval)
 
 
 def _broadcast_shapes(prim: Primitive, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:

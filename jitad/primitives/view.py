@@ -8,12 +8,13 @@ element of its input where the map points.
 """
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import Primitive, linear
-from jitad.tape import Aval, Value
+from jitad.primitives.core import Primitive, linear, made
+from jitad.tape import Aval, Builder, Node, Value
 
 Term = tuple[int, int]                       # (dimension of the result, step)
 Map = tuple[tuple[int, tuple[Term, ...]], ...]   # for each dimension of the source: (offset, terms)
@@ -23,6 +24,7 @@ def identity_map(ndim: int) -> Map:
     return tuple((0, ((d, 1),)) for d in range(ndim))
 
 
+@lru_cache(maxsize=4096)
 def compose(outer: Map, inner: Map) -> Map:
     """The map of ``view(view(x, inner), outer)``."""
     result = []
@@ -39,6 +41,12 @@ def compose(outer: Map, inner: Map) -> Map:
 def _normal(index: Map, shape: tuple[int, ...]) -> Map:
     """Without terms over dimensions of length one, which never move."""
     return tuple((offset, tuple(t for t in terms if shape[t[0]] != 1)) for offset, terms in index)
+
+
+@lru_cache(maxsize=1024)
+def _nothing(shape: tuple[int, ...]) -> Map:
+    """The map of a view of all of an array."""
+    return _normal(identity_map(len(shape)), shape)
 
 
 def _indices(index: Map, shape: tuple[int, ...]) -> tuple[Any, ...]:
@@ -87,34 +95,45 @@ def view(x: Any, shape: tuple[int, ...], index: Map) -> Any:
     """``y[i, j, ...] = x[index(i, j, ...)]``; views of views and views of nothing collapse."""
     if not isinstance(x, Value):
         return _view(np.asarray(x), shape, index)
-    node = x.node
+    number = shown(x.builder, x.number, shape, index)
+    return x if number == x.number else x.builder.value(number)
+
+
+def shown(builder: Builder, number: int, shape: tuple[int, ...], index: Map) -> int:
+    """As `view`, of a node by its number."""
+    node = builder.nodes[number]
+    if type(node) is not Node:                       # what it is shows when the template that is being made is used
+        return builder.apply(_view_prim, (number,), {"shape": shape, "index": index})
     if node.prim is _view_prim:
         index = compose(index, node.params["index"])
-        x = x.builder.value(node.inputs[0])
-    index = _normal(index, shape)
-    part = _part(x, shape, index)
-    if part is not None:
-        return part
-    if shape == x.shape and index == _normal(identity_map(x.ndim), shape):
-        return x
-    return _view_prim(x, shape=shape, index=index)
+        number = node.inputs[0]
+        node = builder.nodes[number]
+    if 1 in shape:
+        index = _normal(index, shape)
+    if node.prim.kind == "concatenate":
+        part = _part(builder, node, shape, index)
+        if part is not None:
+            return part
+    if shape == node.aval.shape and index == _nothing(shape):
+        return number
+    return builder.enter(_view_prim, (number,), {"shape": shape, "index": index}, (("index", index), ("shape", shape)),
+                         made(shape, node.aval.dtype))
 
 
-def _part(x: Value, shape: tuple[int, ...], index: Map) -> Value | None:
+def _part(builder: Builder, node: Node, shape: tuple[int, ...], index: Map) -> int | None:
     """A view of a concatenation that stays within one part is a view of that part."""
-    node = x.node
-    if node.prim.kind != "concatenate" or 0 in shape:
+    if 0 in shape:
         return None
     axis, start = node.params["axis"], 0
     offset, terms = index[axis]
     ends = [step * (shape[d] - 1) for d, step in terms]
     low, high = offset + sum(e for e in ends if e < 0), offset + sum(e for e in ends if e > 0)
     for number in node.inputs:
-        part = x.builder.value(number)
-        if start <= low and high < start + part.shape[axis]:
+        stop = start + builder.nodes[number].aval.shape[axis]
+        if start <= low and high < stop:
             within = (*index[:axis], (offset - start, terms), *index[axis + 1:])
-            return view(part, shape, within)
-        start += part.shape[axis]
+            return shown(builder, number, shape, within)
+        start = stop
     return None
 
 
@@ -151,10 +170,14 @@ def _inverse(index: Map, source: tuple[int, ...], result: tuple[int, ...]) -> Ma
 # --- the views by their usual names --------------------------------------------------------
 
 def broadcast_to(x: Any, shape: tuple[int, ...]) -> Any:
-    if x.shape == shape:
-        return x
-    lead = len(shape) - x.ndim
-    return view(x, shape, tuple((0, () if n == 1 else ((lead + d, 1),)) for d, n in enumerate(x.shape)))
+    return x if x.shape == shape else view(x, shape, stretched(x.shape, shape))
+
+
+@lru_cache(maxsize=1024)
+def stretched(source: tuple[int, ...], shape: tuple[int, ...]) -> Map:
+    """The map by which an array of one shape is broadcast to another."""
+    lead = len(shape) - len(source)
+    return tuple((0, () if n == 1 else ((lead + d, 1),)) for d, n in enumerate(source))
 
 
 def transpose(x: Any, axes: tuple[int, ...]) -> Any:

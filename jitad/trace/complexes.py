@@ -69,6 +69,10 @@ class Complex(Tracer):
         self.re.weak = self.im.weak = value
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        return self.re.shape
+
+    @property
     def aval(self) -> Aval:
         return Aval(self.re.shape, complex_dtype(self.re.dtype), self.weak)
 

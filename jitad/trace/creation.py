@@ -13,6 +13,7 @@ from jitad.trace.arrays import local
 from jitad.trace.complexes import Complex
 from jitad.trace.dispatch import FUNCTIONS, builder_in, call, detached, noted_line, plain
 from jitad.trace.scipy_functions import SUBSTITUTES
+from jitad.trace.templates import repeated
 
 __all__ = ["SUBSTITUTES"]
 
@@ -26,6 +27,9 @@ def _maker(function: Callable[..., Any], traced: Callable[..., Any]) -> Callable
     """`function` on concrete values, with a local array as result; `traced` if something is traced."""
     @wraps(function)
     def make(*args: Any, **kwargs: Any) -> Any:
+        return run(*args, **kwargs) if function in KEEP else repeated((make, function), run, args, kwargs)
+
+    def run(*args: Any, **kwargs: Any) -> Any:
         given, kwargs = args, plain(kwargs)
         args = plain(args)
         builder = builder_in(args, kwargs)

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -113,6 +113,13 @@ def detached(result: Any, args: Any) -> Any:
 
 def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     """`function` of NumPy on traced values, through its rule."""
+    from jitad.trace.templates import repeated
+
+    return _called(function, *args, **kwargs) if function in SHARING else repeated(
+        function, partial(_called, function), args, kwargs)
+
+
+def _called(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     from jitad.trace import numpy_functions  # noqa: F401  (fills the table)
 
     args, kwargs = plain(args), plain(kwargs)
@@ -135,16 +142,27 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         return result if function in SHARING else detached(result, (*args, *kwargs.values()))
 
 
-@contextmanager
-def noted_line(builder: Builder | None) -> Iterator[None]:
-    """Give errors that pass through the user's line as a note."""
-    try:
-        yield
-    except Exception as error:
-        place = place_of(builder)
-        if place and place not in str(error) and not any(place in n for n in getattr(error, "__notes__", ())):
-            error.add_note(f"while jitad recorded {place}")
-        raise
+class noted_line:
+    """Within, errors get the user's line as a note."""
+
+    __slots__ = ("builder",)
+
+    def __init__(self, builder: Builder | None) -> None:
+        self.builder = builder
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        if isinstance(error, Exception):
+            noted(self.builder, error)
+
+
+def noted(builder: Builder | None, error: Exception) -> None:
+    """Add the user's line, if the error does not say it yet."""
+    place = place_of(builder)
+    if place and place not in str(error) and not any(place in n for n in getattr(error, "__notes__", ())):
+        error.add_note(f"while jitad recorded {place}")
 
 
 def place_of(builder: Builder | None) -> str:

@@ -192,6 +192,8 @@ def _rules(generator: Any) -> dict[str, Any]:
 
 def call(generator: Any, name: str, args: Any, kwargs: Any) -> Any:
     """``generator.name(*args, **kwargs)`` in recorded code."""
+    from jitad.trace.templates import repeated
+
     args, kwargs = plain(args), plain(kwargs)
     builder = builder_in(args, kwargs)
     if builder is None:
@@ -199,10 +201,13 @@ def call(generator: Any, name: str, args: Any, kwargs: Any) -> Any:
     rule = _rules(generator).get(name)
     if rule is None:
         raise refused(builder, f"scipy.stats.{family_name(generator)}.{name} of a traced value")
-    with noted_line(builder), np.errstate(all="ignore"):
-        bound = rule.signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        return rule(*bound.args, **bound.kwargs)
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with noted_line(builder), np.errstate(all="ignore"):
+            bound = rule.signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            return rule(*bound.args, **bound.kwargs)
+    return repeated(rule, run, args, kwargs)
 
 
 # --- captured distributions ------------------------------------------------------------------

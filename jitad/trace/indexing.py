@@ -7,21 +7,26 @@ import numpy as np
 
 from jitad.primitives.core import cast
 from jitad.primitives.index import gather, reshape
-from jitad.primitives.view import broadcast_to, slice_dims, transpose, view
+from jitad.primitives.view import broadcast_to, slice_dims, transpose
 from jitad.tape import Value
 from jitad.trace.dispatch import as_value, implements, lift_all, plain, stand_in
 from jitad.trace.positions import flat_positions, nonzero_of
-from jitad.trace.viewing import through_view
+from jitad.trace.viewing import sliced, through_map_of, through_view
 from jitad.trace.windows import Window
 
 
 def getitem(x: Any, index: Any) -> Any:
     """``x[index]`` with NumPy's rules, results and errors."""
-    index = plain(index)
-    if type(index) is int and x.ndim:
-        index = (index,)
-    if type(index) is tuple and index and len(index) <= x.ndim and all(type(i) is int for i in index):
-        return _numbered(x, index)
+    basic, numbers = _basic(index)
+    if basic is None:
+        index = plain(index)
+        basic, numbers = _basic(index)
+    if numbers and basic and len(basic) <= x.ndim:
+        return _numbered(x, basic)
+    if basic is not None:
+        dots = Ellipsis in basic
+        result = through_map_of(x, *sliced(x.shape, basic if dots else (*basic, Ellipsis)))
+        return boxed(result) if dots or result.ndim else number(result)
     mask = traced_mask(index)
     if mask is not None and mask.ndim > 1 and mask.shape == x.shape[:mask.ndim]:
         rows = reshape(x, (mask.aval.size, *x.shape[mask.ndim:]))
@@ -47,9 +52,28 @@ def _numbered(x: Any, index: tuple[int, ...]) -> Any:
     return x.builder.value(storage.read(Window(at, (), ())))
 
 
-def through_map_of(x: Any, shape: tuple[int, ...], index: Any) -> Any:
-    derived = getattr(x, "derived", None)
-    return view(x, shape, index) if derived is None else derived(shape, index)
+def _basic(index: Any) -> tuple[tuple[Any, ...] | None, bool]:
+    """An index of plain integers, slices, None and an ellipsis, in a form that can be a key, and whether it is of
+    integers alone; None for all others."""
+    if type(index) is int:
+        return (index,), True
+    entries: list[Any] = []
+    numbers = True
+    for entry in index if type(index) is tuple else (index,):
+        if type(entry) is slice:
+            for end in (entry.start, entry.stop, entry.step):
+                if end is not None and type(end) is not int:
+                    return None, False
+            entries.append((entry.start, entry.stop, entry.step))
+            numbers = False
+        elif type(entry) is int:
+            entries.append(entry)
+        elif entry is None or entry is Ellipsis:
+            entries.append(entry)
+            numbers = False
+        else:
+            return None, False
+    return tuple(entries), numbers
 
 
 def within(index: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -2,11 +2,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from jitad.primitives.core import cast
+from jitad.primitives.view import shown
 from jitad.tape import Value
 from jitad.trace import ufuncs
 from jitad.trace.dispatch import call, not_concrete, noted_line, plain, refused
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
 
 _FLOAT64 = np.dtype(np.float64)
 _SHORT_POWERS = {2.0: np.square, 0.5: np.sqrt, 1.0: np.positive, -1.0: np.reciprocal}
-_SEEN_THROUGH = frozenset(("view", "concatenate", "const"))     # whose elements are made from their own operands
 _SCALARS = (int, float, complex, np.generic)
 
 
@@ -41,26 +42,8 @@ def _is_float64_number(x: Tracer) -> bool:
     return not aval.shape and aval.dtype is _FLOAT64
 
 
-def _numbers_alone(ufunc: np.ufunc, x: Tracer, other: Any, swap: bool) -> Any:
-    """The operation on two float64 numbers, or one and a Python float: what long loops are made of, without the
-    questions that arrays and other dtypes raise. None if it is something else."""
-    if not _is_float64_number(x):
-        return None
-    builder, row = x.builder, ufuncs.row_of(ufunc)
-    if type(other) is float:
-        number = builder.number(other)
-    elif type(other) is type(x) and other.builder is builder and _is_float64_number(other):
-        number = other._fixed
-    else:
-        return None
-    if row is None or (ufunc is np.power and (x.boxed or getattr(other, "boxed", False))):
-        return None
-    return builder.on_numbers(row, (number, x._fixed) if swap else (x._fixed, number), 4)
-
-
-def on_a_number(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
+def on_a_number(ufunc: np.ufunc, x: Tracer) -> Any:
     """``ufunc(x)`` of one float64 number, by the same short way; None if it is something else."""
-    (x,) = inputs
     row = ufuncs.row_of(ufunc)
     if row is None or ufunc in ufuncs.COMPOSED or not _is_float64_number(x):
         return None
@@ -69,28 +52,49 @@ def on_a_number(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
 
 def element_of(x: Tracer, i: int) -> Any:
     """``x[i]`` of a vector, by the same short way; None if it is something else."""
-    node = x.builder.nodes[x._fixed]
-    shape = node.aval.shape
-    if len(shape) != 1 or node.prim.kind in _SEEN_THROUGH or not -shape[0] <= i < shape[0]:
+    builder = x.builder
+    shape = builder.nodes[x._fixed].aval.shape
+    if len(shape) != 1 or not -shape[0] <= i < shape[0]:
         return None
-    return x.builder.element(x._fixed, i if i >= 0 else i + shape[0])
+    return builder.value(shown(builder, x._fixed, (), (((i if i >= 0 else i + shape[0]), ()),)))
 
 
 def binary(ufunc: np.ufunc, swap: bool = False, logic: bool = False) -> Callable[[Any, Any], Any]:
+    row: Any = None
+
     def operator(self: Tracer, other: Any) -> Any:
-        short = _numbers_alone(ufunc, self, other, swap)
-        if short is not None:
-            return short
-        other = plain(other)
-        if not operable(other):
-            return NotImplemented
-        a, b = (other, self) if swap else (self, other)
-        with noted_line(self.builder):
-            if not (self.weak and ufuncs.is_weak(other)):
-                return ufuncs.apply_ufunc(ufunc, a, b)
-            result = ufuncs.apply_ufunc(ufunc, a, b) if logic else ufuncs.apply_ufunc(ufunc, _number(a), _number(b))
-        return tuple(map(self._as_weak, result)) if isinstance(result, tuple) else self._as_weak(result)
+        nonlocal row
+        # Two float64 numbers, or one and a Python float: what long loops are made of, without any further question.
+        if self.storage is None and not self.weak and not self.boxed:
+            builder, number = self.builder, -1
+            aval = builder.nodes[self._fixed].aval
+            if not aval.shape and aval.dtype is _FLOAT64:
+                if type(other) is float:
+                    number = builder.number(other)
+                elif type(other) is type(self) and other.builder is builder and not other.boxed and (
+                        _is_float64_number(other)):
+                    number = other._fixed
+            if number >= 0:
+                row = row or ufuncs.row_of(ufunc)
+                if row is not None:
+                    return builder.on_numbers(row, (number, self._fixed) if swap else (self._fixed, number))
+        short = ufuncs.usual(self, ufunc, (other, self) if swap else (self, other))
+        return _in_general(ufunc, self, other, swap, logic) if short is None else short
     return operator
+
+
+def _in_general(ufunc: np.ufunc, self: Tracer, other: Any, swap: bool, logic: bool) -> Any:
+    from jitad.trace.templates import repeated
+
+    other = plain(other)
+    if not operable(other):
+        return NotImplemented
+    a, b = (other, self) if swap else (self, other)
+    with noted_line(self.builder):
+        if not (self.weak and ufuncs.is_weak(other)):
+            return repeated(ufunc, partial(ufuncs.apply_ufunc, ufunc), (a, b), {})
+        result = ufuncs.apply_ufunc(ufunc, a, b) if logic else ufuncs.apply_ufunc(ufunc, _number(a), _number(b))
+    return tuple(map(self._as_weak, result)) if isinstance(result, tuple) else self._as_weak(result)
 
 
 def power(swap: bool = False) -> Callable[[Any, Any], Any]:
@@ -108,6 +112,9 @@ def power(swap: bool = False) -> Callable[[Any, Any], Any]:
             return general(self, other)
         if _is_float64_number(self):
             return self.builder.on_numbers(ufuncs.row_of(short), (self._fixed,))  # type: ignore[arg-type]
+        result = ufuncs.usual(self, short, (self,))
+        if result is not None:
+            return result
         result = ufuncs.apply_ufunc(short, self)
         return self._as_weak(result) if self.weak else result
     return operator
@@ -115,6 +122,9 @@ def power(swap: bool = False) -> Callable[[Any, Any], Any]:
 
 def unary(ufunc: np.ufunc) -> Callable[[Any], Any]:
     def operator(self: Tracer) -> Any:
+        short = ufuncs.usual(self, ufunc, (self,))
+        if short is not None:
+            return short
         with noted_line(self.builder):
             result = ufuncs.apply_ufunc(ufunc, _number(self) if self.weak else self)
         return self._as_weak(result) if self.weak else result

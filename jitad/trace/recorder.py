@@ -33,7 +33,7 @@ from jitad.trace.leaves import aval_of, is_complex, is_dynamic, packed, refusal
 from jitad.trace.policy import is_user_class
 from jitad.trace.pytree import TreeDef, classes_in, flatten, unflatten
 from jitad.trace.tracer import Tracer
-from jitad.trace.where import line_of, user_line
+from jitad.trace.where import is_library_file, user_line
 
 __all__ = ["Recorder", "Recording", "as_output", "current", "record", "user_line"]
 
@@ -88,7 +88,8 @@ class Recorder(Builder):
         self.captures: Any = None
         self.refusals: list[JitadError] = []             # raised so far; see `trace.dispatch`
         self._concrete: dict[int, Any] = {}
-        self._places: dict[tuple[int, int], tuple[Where | None, CodeType]] = {}
+        self._lines: dict[int, tuple[CodeType, dict[int, Where] | None]] = {}
+        self.placed: dict[int, tuple[int, Any]] = {}     # constants of templates; see `trace.templates`
         self.examples: dict[int, int] = {}               # placeholders for one example -> all of them
         self.likely: dict[int, int] = {}                 # placeholders -> what has the value that they may have
         self.explorer: Any = None                        # decides in place of the values; see `trace.elementwise`
@@ -97,14 +98,18 @@ class Recorder(Builder):
         """The user's line: the innermost one from `depth` frames above this method outwards."""
         if self.line is not None:
             return self.line
-        places, frame = self._places, sys._getframe(depth)
+        known, frame = self._lines, sys._getframe(depth)
         while frame is not None:
-            key = (id(frame.f_code), frame.f_lasti)
-            known = places.get(key)
-            if known is None:                            # with the code, which must live as long as its id is used
-                known = places[key] = (line_of(frame), frame.f_code)
-            if known[0] is not None:
-                return known[0]
+            code = frame.f_code
+            entry = known.get(id(code))
+            if entry is None:                            # with the code, which must live as long as its id is used
+                entry = known[id(code)] = (code, None if is_library_file(code.co_filename) else {})
+            lines = entry[1]
+            if lines is not None:
+                place = lines.get(frame.f_lasti)
+                if place is None:
+                    place = lines[frame.f_lasti] = Where(code.co_filename, frame.f_lineno, code.co_name)
+                return place
             frame = frame.f_back                         # type: ignore[assignment]
         return None
 

@@ -7,13 +7,13 @@ import numpy as np
 
 from jitad.primitives.core import cast, stop_gradient
 from jitad.primitives.scipy_ufuncs import ufuncs
+from jitad.primitives.view import view
 from jitad.tape import Value
 from jitad.trace import numpy_functions  # noqa: F401  (fills the table)
 from jitad.trace.dispatch import as_value, builder_in, lift_all, refused
 from jitad.trace.numpy_elementwise import choose
 from jitad.trace.numpy_linalg import row
-from jitad.trace.numpy_reduce import axes_of, fresh, max_, sum_
-from jitad.trace.numpy_shape import drop
+from jitad.trace.numpy_reduce import axes_of, fresh, keep, max_, sum_
 from jitad.trace.substitutes import substitute
 from jitad.trace.ufuncs import apply_ufunc, as_float
 
@@ -36,14 +36,15 @@ def traced_logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = F
     if any(a.shape[d] == 0 for d in axes):
         empty = np.log(sum_(a, axes, keepdims=keepdims))                # log of an empty sum, -inf
         return (empty, np.zeros(empty.shape)) if return_sign else empty
-    top = max_(stop_gradient(a if b is None else choose(b == 0, -np.inf, a)), axes, keepdims=True)
+    top = max_(stop_gradient(a if b is None else choose(b == 0, -np.inf, a)), axes)
     top = choose(np.isfinite(top), top, 0.0)
-    terms = a - top
+    kept = [d for d in range(a.ndim) if d not in axes]
+    terms = a - (view(top, a.shape, tuple((0, ((d, 1),)) for d in kept)) if kept else top)
     terms = np.exp(terms) if b is None else b * np.exp(np.minimum(terms, np.log(np.finfo(a.dtype).max) - 1))
-    total = sum_(terms, axes, keepdims=True)
+    total = sum_(terms, axes)
     sign, size = (np.sign(total), np.abs(total)) if return_sign else (None, total)
     result = choose(size == 0, -np.inf, np.log(size) + top)
-    found = [fresh(r if keepdims else drop(r, axes)) for r in ((result, sign) if return_sign else (result,))]
+    found = [keep(fresh(r), axes, keepdims, a.ndim) for r in ((result, sign) if return_sign else (result,))]
     return tuple(found) if return_sign else found[0]
 
 

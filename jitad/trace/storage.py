@@ -46,9 +46,10 @@ class Storage:
 
     def __init__(self, value: Value, owner: str = "", plain: bool = False):
         self.builder: Builder = value.builder
-        self.shape, self.dtype, self.size = value.shape, value.dtype, value.aval.size
+        aval = value.aval
+        self.shape, self.dtype, self.size = aval.shape, aval.dtype, aval.size
         self.base = self.origin = value.number
-        self.owner, self.plain = owner, plain or value.ndim < 2
+        self.owner, self.plain = owner, plain or aval.ndim < 2
         self.version = 0
         self.whole = whole(self.shape)
         self.entries: list[Entry] = []

@@ -19,7 +19,7 @@ class Substitutes(dict[Any, Callable[..., Any]]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.waiting: dict[tuple[str, str], Callable[..., Any]] = {}
+        self.waiting: dict[str, dict[str, Callable[..., Any]]] = {}            # by module and name
 
     def get(self, key: Any, default: Any = None) -> Any:
         self._enter()
@@ -32,10 +32,12 @@ class Substitutes(dict[Any, Callable[..., Any]]):
         return self[key]
 
     def _enter(self) -> None:
-        for module, name in list(self.waiting):
-            original = getattr(sys.modules.get(module), name, None)
-            if original is not None:
-                impl = self.waiting.pop((module, name), None)
+        for module, names in self.waiting.items():
+            if not names or module not in sys.modules:
+                continue
+            for name in list(names):
+                original: Any = getattr(sys.modules[module], name, None)
+                impl = names.pop(name, None) if original is not None else None
                 if impl is not None:
                     self[original] = _replacement(original, impl)
 
@@ -47,7 +49,7 @@ def substitute(original: Any, name: str = "") -> Callable[[Callable[..., Any]], 
     """Enter the decorated function as what recorded code sees in place of `original`, or of `name` in that module."""
     def enter(impl: Callable[..., Any]) -> Callable[..., Any]:
         if name:
-            SUBSTITUTES.waiting[original, name] = impl
+            SUBSTITUTES.waiting.setdefault(original, {})[name] = impl
         else:
             SUBSTITUTES[original] = _replacement(original, impl)
         return impl
@@ -57,6 +59,11 @@ def substitute(original: Any, name: str = "") -> Callable[[Callable[..., Any]], 
 def _replacement(original: Callable[..., Any], impl: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(original)
     def replacement(*args: Any, **kwargs: Any) -> Any:
+        from jitad.trace.templates import repeated
+
+        return repeated(impl, run, args, kwargs)
+
+    def run(*args: Any, **kwargs: Any) -> Any:
         args, kwargs = plain(args), plain(kwargs)
         builder = builder_in(args, kwargs)
         if builder is None:

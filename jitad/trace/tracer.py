@@ -3,17 +3,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from functools import partial
 from opcode import opmap
 from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import cast
-from jitad.primitives.view import Map, view
+from jitad.primitives.core import cast, made
+from jitad.primitives.view import Map, shown
 from jitad.tape import Aval, Builder, Value
 from jitad.trace import ufuncs
-from jitad.trace.dispatch import call, noted_line
+from jitad.trace.dispatch import call, noted, noted_line
 from jitad.trace.operators import (
     binary,
     compare,
@@ -93,7 +93,7 @@ class Tracer(Value):
         storage = self.home
         handle = self.window_on(through_map(self.window, shape, index))
         if storage.clean:
-            handle._fixed, handle._seen = view(self, shape, index).number, storage.version
+            handle._fixed, handle._seen = shown(self.builder, self.number, shape, index), storage.version
         return handle
 
     def detached(self) -> Tracer:
@@ -111,9 +111,13 @@ class Tracer(Value):
     @property
     def aval(self) -> Aval:
         if self.storage is not None:
-            return Aval(self.window.shape, self.storage.dtype)
+            return made(self.window.shape, self.storage.dtype)
         aval = self.builder.nodes[self._fixed].aval
-        return aval if aval.weak == self.weak else replace(aval, weak=self.weak)
+        return aval if aval.weak == self.weak else Aval(aval.shape, aval.dtype, self.weak)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.builder.nodes[self._fixed].aval.shape if self.storage is None else self.window.shape
 
     def __repr__(self) -> str:
         if is_library_file(sys._getframe(1).f_code.co_filename):
@@ -128,14 +132,16 @@ class Tracer(Value):
 
     # --- NumPy's protocols ---------------------------------------------------------------
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        from jitad.trace.dispatch import builder_in
-
-        if len(inputs) == 1 and method == "__call__" and not kwargs:
-            short = on_a_number(ufunc, inputs)
+        if method == "__call__" and not kwargs:
+            short = on_a_number(ufunc, inputs[0]) if len(inputs) == 1 else None
+            if short is None:
+                short = ufuncs.usual(self, ufunc, inputs)
             if short is not None:
                 return short
-        with noted_line(builder_in(inputs, kwargs)):
-            return ufuncs.array_ufunc(ufunc, method, *inputs, **kwargs)
+        from jitad.trace.templates import repeated
+
+        with noted_line(self.builder):
+            return repeated((ufunc, method), partial(ufuncs.array_ufunc, ufunc, method), inputs, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         return call(function, *args, **kwargs)
@@ -238,8 +244,11 @@ class Tracer(Value):
                 return short
         from jitad.trace.indexing import getitem
 
-        with noted_line(self.builder):
+        try:
             return getitem(self, index)
+        except Exception as error:
+            noted(self.builder, error)
+            raise
 
     def __setitem__(self, index: Any, value: Any) -> None:
         from jitad.trace.assign import setitem

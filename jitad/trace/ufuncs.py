@@ -1,14 +1,14 @@
 """NumPy's and SciPy's ufuncs on traced values: rows of the table, a few compositions, and their methods."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import TABLE, Primitive, builder_of, cast, lift, select
+from jitad.primitives.core import TABLE, Primitive, aligned, alignment, builder_of, cast, lift, select
 from jitad.primitives.special_rows import SEVERAL
-from jitad.tape import Value
+from jitad.tape import NO_PARAMS, Value
 from jitad.trace.dispatch import (
     builder_in,
     call,
@@ -22,6 +22,7 @@ from jitad.trace.dispatch import (
 )
 
 _ROWS: dict[np.ufunc, Primitive] = {}
+_entered: set[str] = set()                       # the names of the rows that were looked through
 COMPOSED: dict[np.ufunc, Callable[..., Any]] = {}
 
 
@@ -34,9 +35,52 @@ def composed(*ufuncs: np.ufunc) -> Callable[[Callable[..., Any]], Callable[..., 
 
 
 def row_of(ufunc: np.ufunc) -> Primitive | None:
-    if ufunc not in _ROWS:
+    row = _ROWS.get(ufunc)
+    if row is None and len(TABLE) > len(_entered):
         _ROWS.update((p.ufunc, p) for p in TABLE.values() if p.ufunc is not None)
-    return _ROWS.get(ufunc)
+        _entered.update(TABLE)
+        row = _ROWS.get(ufunc)
+    return row
+
+
+def usual(x: Any, ufunc: np.ufunc, operands: Sequence[Any]) -> Any:
+    """``ufunc(*operands)``, of which the tracer `x` is one, for arrays and numbers of the usual kinds, without the
+    questions that others raise. None if it is something else."""
+    row, builder, kind = row_of(ufunc), x.builder, type(x)
+    if row is None or ufunc is np.power or ufunc in COMPOSED or kind is not builder._wrap:
+        return None
+    nodes, shapes, keys, numbers, strong = builder.nodes, [], [], [], False
+    for operand in operands:
+        if type(operand) is kind:
+            if operand.builder is not builder:
+                return None
+            number = operand._fixed if operand.storage is None else operand.number
+            aval = nodes[number].aval
+            shapes.append(aval.shape)
+            keys.append(_WEAK.get(aval.dtype.kind, aval.dtype) if operand.weak else aval.dtype)
+            strong = strong or not operand.weak
+            numbers.append(number)
+        elif type(operand) is float or type(operand) is int:
+            shapes.append(())
+            keys.append(type(operand))
+        elif type(operand) is np.ndarray or type(operand) is np.float64:
+            shapes.append(operand.shape)
+            keys.append(operand.dtype)
+            strong = True
+        else:
+            return None
+    if not strong or (ufunc is np.square and nodes[numbers[0]].prim.name == "hypot"):
+        return None
+    try:
+        plan = alignment(row, tuple(shapes), tuple(keys))
+        still = plan.still and len(numbers) == len(keys)
+        inputs = tuple(numbers) if still else aligned(builder, operands, plan)
+    except Exception:
+        return None                                                 # the long way raises it, and says where
+    return kind(builder, builder.enter(row, inputs, NO_PARAMS, (), plan.aval))
+
+
+_WEAK: dict[str, Any] = {"f": float, "i": int}
 
 
 def apply_ufunc(ufunc: np.ufunc, *operands: Any) -> Any:

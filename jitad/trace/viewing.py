@@ -16,7 +16,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from jitad.primitives.core import full
-from jitad.primitives.view import view
+from jitad.primitives.view import Map, view
 from jitad.tape import Value
 
 _BYTE = np.zeros(1, np.int8)
@@ -41,20 +41,43 @@ def _digits(number: int, bases: tuple[int, ...]) -> list[int]:
 def through_view(x: Value, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """``function(x, *args, **kwargs)`` for a function that returns views (or a list of them) of its
     first argument, and never reads its elements."""
-    bases, weights = _radix(x.shape)
-    dummy = as_strided(_BYTE, x.shape, weights, writeable=False)
-    start = dummy.__array_interface__["data"][0]
-
     def decode(result: Any) -> Any:
         if isinstance(result, (list, tuple)):
             return type(result)(map(decode, result))
-        if result.size == 0:
-            return full(x, 0, result.shape, x.dtype)
-        offsets = _digits(result.__array_interface__["data"][0] - start, bases)
-        steps = [_digits(s, bases) if n > 1 else None for n, s in zip(result.shape, result.strides, strict=True)]
-        index = tuple((offsets[k], tuple((d, step[k]) for d, step in enumerate(steps) if step and step[k]))
-                      for k in range(x.ndim))
-        derived = getattr(x, "derived", None)          # a tracer's views share its storage
-        return view(x, result.shape, index) if derived is None else derived(result.shape, index)
+        return through_map_of(x, result.shape, _map_of(result, start, x.shape))
 
+    dummy, start = _dummy(x.shape)
     return decode(function(dummy, *args, **kwargs))
+
+
+def _dummy(shape: tuple[int, ...]) -> tuple[np.ndarray, int]:
+    """The array whose strides are the digits, and its address."""
+    array = as_strided(_BYTE, shape, _radix(shape)[1], writeable=False)
+    return array, array.__array_interface__["data"][0]
+
+
+def _map_of(result: np.ndarray, start: int, shape: tuple[int, ...]) -> Map | None:
+    """The index map of a view of the dummy of `shape`; None if it has no elements."""
+    if result.size == 0:
+        return None
+    bases = _radix(shape)[0]
+    offsets = _digits(result.__array_interface__["data"][0] - start, bases)
+    steps = [_digits(s, bases) if n > 1 else None for n, s in zip(result.shape, result.strides, strict=True)]
+    return tuple((offsets[k], tuple((d, step[k]) for d, step in enumerate(steps) if step and step[k]))
+                 for k in range(len(shape)))
+
+
+def through_map_of(x: Any, shape: tuple[int, ...], index: Map | None) -> Any:
+    """The view of this map; a tracer's views share its storage."""
+    if index is None:
+        return full(x, 0, shape, x.dtype)
+    derived = getattr(x, "derived", None)
+    return view(x, shape, index) if derived is None else derived(shape, index)
+
+
+@lru_cache(maxsize=4096)
+def sliced(shape: tuple[int, ...], entries: tuple[Any, ...]) -> tuple[tuple[int, ...], Map | None]:
+    """Shape and map of ``x[entries]`` for an `x` of that shape; slices are given as tuples of three."""
+    dummy, start = _dummy(shape)
+    result = dummy[tuple(slice(*e) if type(e) is tuple else e for e in entries)]
+    return result.shape, _map_of(result, start, shape)

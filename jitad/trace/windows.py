@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,6 +58,7 @@ def weights(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(result))
 
 
+@lru_cache(maxsize=1024)
 def whole(shape: tuple[int, ...]) -> Window:
     return Window(0, shape, weights(shape))
 
