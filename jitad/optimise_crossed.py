@@ -81,12 +81,15 @@ def _lookups(tape: Tape) -> dict[int, list[tuple[tuple[Side, ...], list[int]]]]:
         node = tape.nodes[number]
         if node.prim.name != "add" or node.aval.ndim != 1 or node.aval.dtype.kind != "f" or number in inner:
             continue
+        inner.update(_inner(tape, number))
+        leaves = addends(tape, number)
+        if len(set(leaves)) < len(leaves):                          # ``x + x``: its terms stand for several
+            continue
         sides: dict[Side, list[int]] = {}
-        for leaf in addends(tape, number):
+        for leaf in leaves:
             side = _side(tape, tape.nodes[leaf]) if tape.nodes[leaf].prim is gather else None
             if side is not None and private(tape, leaf):
                 sides.setdefault(side, []).append(leaf)
-        inner.update(_inner(tape, number))
         bins = _bins(tape, sides) if len(sides) > 1 else []
         if bins:
             found[number] = [(b, [leaf for side in b for leaf in sides[side]]) for b in bins]

@@ -80,6 +80,31 @@ def test_a_global_that_is_gone_is_a_name_error_until_it_is_back():
     assert g(x3) == 24.0 and direct(g)
 
 
+def test_a_key_that_cannot_be_compared_is_the_error_of_python():
+    """A global that must not be there is looked up like any other: nothing found is not yet an answer."""
+    class Broken:
+        broken = False
+
+        def __hash__(self):
+            return hash("len")
+
+        def __eq__(self, other):
+            if self.broken:
+                raise RuntimeError("not to be compared")
+            return self is other
+
+    m, key = module(), Broken()
+    m.__dict__[key] = 1
+    g = jit(m.f)
+    assert g(x3) == 24.0 and direct(g)
+    key.broken = True
+    for call in (m.f, g):
+        with pytest.raises(RuntimeError, match="not to be compared"):
+            call(x3)
+    key.broken = False
+    assert g(x3) == 24.0 and direct(g)
+
+
 def test_an_equal_object_is_no_change():
     m = module()
     g = jit(m.f)

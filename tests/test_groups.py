@@ -6,8 +6,12 @@ import pytest
 
 import jitad
 from jitad.compile.lower import program_of
+from jitad.evaluate import evaluate
 from jitad.optimise_crossed import crossed
+from jitad.primitives.core import TABLE
+from jitad.primitives.index import gather
 from jitad.prologue import split
+from jitad.tape import Aval, Builder
 from tests.public import fresh  # noqa: F401
 
 SIZES, ROWS = (4, 5, 7), 1001
@@ -99,6 +103,17 @@ def test_the_same_grouping_twice_is_one_lookup():
     np.testing.assert_allclose(value, twice(q, y, i, j), rtol=1e-12)
     numeric = [(twice(q + 1e-6 * d, y, i, j) - twice(q - 1e-6 * d, y, i, j)) / 2e-6 for d in np.eye(q.size)]
     np.testing.assert_allclose(grad, numeric, rtol=1e-5, atol=1e-5)
+
+
+def test_an_addend_that_stands_twice_counts_twice():
+    """The optimiser makes ``2 * x`` of it; a tape that it has not seen is right as well."""
+    i, j, _ = INDICES["negative"]
+    builder = Builder()
+    a, b, at, by = (builder.input(Aval(x.shape, x.dtype), name)
+                    for x, name in ((q[:4], "a"), (q[4:9], "b"), (i, "i"), (j, "j")))
+    eta = gather(a, at, axes=(0,)) + gather(b, by, axes=(0,))
+    tape = crossed(builder.finish([builder.value(builder.apply(TABLE["add"], [eta.number] * 2, {}))]))
+    np.testing.assert_allclose(evaluate(tape, q[:4], q[4:9], i, j)[0], 2 * (q[:4][i] + q[4:9][j]), rtol=1e-14)
 
 
 def test_bound_indices_are_checked_once():

@@ -110,32 +110,33 @@ class Entry:
 
     def guards(self) -> None:
         """Go on if each `Place` (see `entry_call`) still has its object."""
-        row = self.builder.alloca(POINTER)
+        row, found = self.builder.alloca(POINTER), self.builder.alloca(POINTER)
         self.builder.store(self.object("guards"), row)
-        look, item, word, compare, done = (
-            self.function.append_basic_block(name) for name in ("guard", "item", "word", "compare", "guarded"))
-        found = self.builder.alloca(POINTER)
+        look, more, item, gone, word, compare, other, done = (self.function.append_basic_block(name) for name in (
+            "guard", "more", "item", "gone", "word", "compare", "other", "guarded"))
         self.builder.branch(look)
         self.builder.position_at_end(look)
         here = self.builder.load(row)
-        more = self.function.append_basic_block()
         self.builder.cbranch(self.builder.icmp_unsigned("==", here, self.object("guards_end")), done, more)
         self.builder.position_at_end(more)
         home, key = self.load(here, 0, POINTER), self.load(here, WORD, POINTER)
         self.builder.cbranch(self.builder.icmp_unsigned("!=", key, NULL), item, word)
         self.builder.position_at_end(item)
-        self.builder.store(self.call("PyDict_GetItemWithError", POINTER, home, key), found)
-        self.builder.branch(compare)
+        value = self.call("PyDict_GetItemWithError", POINTER, home, key)
+        self.builder.store(value, found)
+        self.builder.cbranch(self.builder.icmp_unsigned("!=", value, NULL), compare, gone)
+        self.builder.position_at_end(gone)                # or there is a key of the dict that could not be compared
+        error = self.call("PyErr_Occurred", POINTER)
+        self.builder.cbranch(self.builder.icmp_unsigned("==", error, NULL), compare, other)
         self.builder.position_at_end(word)
         self.builder.store(self.load(home, 0, POINTER), found)
         self.builder.branch(compare)
         self.builder.position_at_end(compare)
         self.builder.store(self.builder.gep(here, [INT64(3 * WORD)]), row)
         same = self.builder.icmp_unsigned("==", self.builder.load(found), self.load(here, 2 * WORD, POINTER))
-        other = self.function.append_basic_block("other")
         self.builder.cbranch(same, look, other)
         self.builder.position_at_end(other)
-        self.call("PyErr_Clear", ir.VOID)                 # of a key of the dict that could not be compared
+        self.call("PyErr_Clear", ir.VOID)                 # Python finds out for itself
         self.builder.branch(self.miss)
         self.builder.position_at_end(done)
 
