@@ -1,7 +1,6 @@
 """`g.bind(X, y)`: a function of the differentiated arguments alone, at the cost of the bare kernel."""
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +10,7 @@ import numpy as np
 
 from jitad.compile.arguments import argument_type
 from jitad.compile.forks import gate
-from jitad.compile.kernel_errors import Miss, StatusMiss
+from jitad.compile.kernel_errors import Miss, StatusMiss, weakly
 from jitad.display import Text
 from jitad.entry import Entry
 from jitad.entry_batch import WaysDiffer
@@ -67,7 +66,7 @@ class BoundFunction:
         self._family: dict[str, BoundFunction] = {}
         self.__name__ = transformed.__name__
         self.__jitad_transform__ = ("bound", self._free, *transformed.__jitad_transform__)
-        self.__call__ = _weakly(self)
+        self.__call__ = weakly(self, "the bound function")
 
     # --- the family ----------------------------------------------------------------------------
     @property
@@ -172,7 +171,7 @@ class BoundFunction:
             if known is not None:
                 return known
             way = _Way(bound, arguments, self._free)
-            caller = way.caller(_weakly(self))
+            caller = way.caller(weakly(self, "the bound function"))
         self._ways = (*self._ways, way)[-WAYS:]
         self.__call__ = caller
         return way
@@ -356,15 +355,3 @@ def _same(a: Any, b: Any) -> bool:
 
 def _refuse(*args: Any, **kwargs: Any) -> Any:
     raise StatusMiss
-
-
-def _weakly(bound: BoundFunction) -> Callable[..., Any]:
-    """`_otherwise` without a reference to the function, which holds what calls it."""
-    known = weakref.ref(bound)
-
-    def otherwise(*args: Any, **kwargs: Any) -> Any:
-        found = known()
-        if found is None:
-            raise ReferenceError("the bound function is gone; keep it, not its `__call__`")
-        return found._otherwise(args, kwargs)
-    return otherwise

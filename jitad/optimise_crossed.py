@@ -51,11 +51,12 @@ def private(tape: Tape, number: int) -> bool:
 
 
 def _side(tape: Tape, node: Node) -> Side | None:
-    """The index of a lookup in a row of floats, or of a sum into one, that is computed for each of many rows."""
+    """The index of a lookup in a row of floats, or of a sum into one, that is computed for each of many rows. What is a
+    place of several already stays one: of a place in such a place nobody would check each index."""
     shape = node.params.get("shape") or tape.nodes[node.inputs[0]].aval.shape
     index = tape.nodes[node.inputs[1]]
     suits = (len(node.inputs) == 2 and len(shape) == index.aval.ndim == 1 and node.aval.dtype.kind == "f"
-             and index.aval.dtype == np.int64 and index.prim.kind != "const")
+             and index.aval.dtype == np.int64 and index.prim.kind != "const" and index.prim is not wrapped)
     return (node.inputs[1], shape[0]) if suits and 0 < shape[0] * ROWS <= index.aval.size else None
 
 

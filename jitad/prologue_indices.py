@@ -7,7 +7,7 @@ from math import prod
 from jitad.primitives.index import gather, scatter, trusted, within, wrapped
 from jitad.tape import Builder, Tape, Value
 
-MANY = 64             # indices from which it pays
+MANY = 64             # indices from which it pays to check them apart
 
 
 def places_apart(tape: Tape, on_data: Collection[int]) -> Tape:
@@ -26,7 +26,8 @@ def places_apart(tape: Tape, on_data: Collection[int]) -> Tape:
             shape = node.params.get("shape") or tape.nodes[node.inputs[0]].aval.shape
             for slot, axis in enumerate(node.params["axes"], 1):
                 index = node.inputs[slot]
-                if index in on_data and tape.nodes[index].aval.size >= MANY:
+                known = tape.nodes[index]      # a place among combinations may be right though an index is not
+                if index in on_data and (known.prim is wrapped or known.aval.size >= MANY):
                     inputs[slot] = _place(builder, tape, values, index, shape[axis])
         values[number] = builder.value(builder.apply(node.prim, inputs, node.params, node.where))
     for guard in tape.guards:

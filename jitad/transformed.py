@@ -14,6 +14,7 @@ from jitad.cache.contents import ShapeChurnWarning
 from jitad.cache.identity import Target, code_key, unwrap
 from jitad.cache.signature import Signature
 from jitad.compile.forks import gate
+from jitad.compile.kernel_errors import weakly
 from jitad.display import Text
 from jitad.entry import Entry, TapeNeeded, build, differentiated
 from jitad.entry_machine import check_tier
@@ -22,7 +23,7 @@ from jitad.request import DEFAULTS, Arguments, Request, Settings, checked_tier, 
 from jitad.results import write_out
 from jitad.trace.recorder import uncollected
 from jitad.trace.where import user_line
-from jitad.transformed_memory import MISSED, Bound, Remembered, attempt, either, falling_back, view, weakly
+from jitad.transformed_memory import MISSED, Bound, Remembered, attempt, either, falling_back, sibling
 from jitad.transformed_methods import Methods
 from jitad.transformed_parameters import Parameters
 from jitad.transformed_words import calling, crowd_message, issue, name_after, report
@@ -58,7 +59,7 @@ class Transformed(Methods):
         self._given, self._inner = function, inner
         self.__jitad_transform__ = (request.what, request.argnums, request.mode, repr(request.batch))
         self._request, self._settings = request, settings
-        self._call = self._cold = weakly(self)
+        self._call = self._cold = weakly(self, "the function")
         self._known: tuple[Remembered, ...] = ()            # latest first
         self._own_out = "out" in signature.parameters
         self._siblings: dict[str | Request, Transformed] = {}
@@ -87,12 +88,12 @@ class Transformed(Methods):
         known = self._siblings.get(request)
         return known or self._siblings.setdefault(request, Transformed(self, request, self._settings))
 
-    @view
+    @sibling
     def value(self) -> Transformed:
         """The compiled function itself: ``g.value(*args) -> float``."""
         return self if self._request.what == "value" else self._sibling("value")
 
-    @view
+    @sibling
     def value_and_grad(self) -> Transformed:
         """Value and gradient from one sweep: ``g.value_and_grad(*args) -> (float, gradient)``."""
         return self if self._request.what == "value_and_grad" else self._sibling("value_and_grad")

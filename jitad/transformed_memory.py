@@ -44,9 +44,9 @@ class Bound(weakref.WeakKeyDictionary):
         return Bound()
 
 
-class view:
-    """A property that is computed once, as by `functools.cached_property`; but what is found to be its own view is not
-    kept: it would be a cycle."""
+class sibling:
+    """A property that is computed once, as by `functools.cached_property`; but who is found to be its own sibling is
+    not kept: it would be a cycle."""
 
     def __init__(self, find: Callable[[Any], Any]):
         self._find, self.__doc__, self.__name__ = find, find.__doc__, find.__name__
@@ -58,18 +58,6 @@ class view:
         if found is not instance:
             instance.__dict__[self.__name__] = found
         return found
-
-
-def weakly(home: Any) -> Callable[..., Any]:
-    """`_otherwise` of a function, without a reference to it: the function holds what calls this."""
-    known = weakref.ref(home)
-
-    def otherwise(*args: Any, **kwargs: Any) -> Any:
-        found = known()
-        if found is None:
-            raise ReferenceError("the function is gone; keep it, not its `__call__`")
-        return found._otherwise(args, kwargs)
-    return otherwise
 
 
 def attempt(warm: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -124,6 +124,26 @@ def test_bound_indices_are_checked_once():
     assert not any("within" in repr(s) for s in statuses)
 
 
+@pytest.mark.parametrize("slot", "ij")
+def test_a_place_of_several_is_in_no_further_table(slot):
+    """The bound index joins the others once it is an input; of a place in a place nobody would check each index."""
+    def squares(free, k):
+        x, a, b, c = free["x"] ** 2, np.zeros(3), np.zeros(4), np.zeros(5)
+        np.add.at(a, free["i"], x)
+        np.add.at(b, free["j"], x)
+        np.add.at(c, (3 * k + 1) % 5, x)
+        return np.sum(a**3) + np.sum(b**3) + np.sum(c**3)
+
+    free = {"x": y, "i": rng.integers(0, 3, ROWS), "j": rng.integers(0, 4, ROWS)}
+    bound = jitad.jit(squares).bind(k := rng.integers(0, 50, ROWS))
+    np.testing.assert_allclose(bound(free), squares(free, k), rtol=1e-12)
+    for other in "ij":
+        free[other][5] = 0
+    free[slot][5] = {"i": 3, "j": 4}[slot]
+    with pytest.raises(IndexError, match="out of bounds"):
+        bound(free)
+
+
 def test_bound_indices_of_any_type():
     def lookup(q, y, i):
         return np.sum((y - q[i]) ** 2)
@@ -133,3 +153,17 @@ def test_bound_indices_of_any_type():
         right = np.zeros(16)
         np.add.at(right, i, -2 * (y - q[i]))
         np.testing.assert_allclose(jitad.jit_grad(lookup).bind(y, i)(q), right, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("bad", [1, -2])
+def test_few_bound_indices_are_checked_each(bad):
+    """With a table of one element beside another of two, a place may be right though an index is not."""
+    def lookups(q, i, j):
+        return np.sum((q[:2][i] + q[2:3][j]) ** 2)
+
+    i, j = np.arange(32) % 2, np.zeros(32, int)
+    g = jitad.jit_grad(lookups)
+    np.testing.assert_allclose(g.bind(i, j)(np.arange(3.0)), [64.0, 96.0, 160.0], rtol=1e-14)
+    j[0] = bad
+    with pytest.raises(IndexError, match=f"index {bad} is out of bounds"):
+        g.bind(i, j)(np.arange(3.0))
