@@ -1,12 +1,15 @@
 """What a new user runs into: ends of quantiles, corrupted files, interrupts, objects that convert themselves."""
 
+import copy
+import pickle
+import signal
+
 import numpy as np
 import pytest
 from scipy import stats
 
 import jitad
 from jitad import TapeFileError, UnsupportedOperationError, jit, jit_grad
-from jitad.compile import native
 
 pytestmark = pytest.mark.filterwarnings("ignore::jitad.TapeMismatchWarning")
 
@@ -51,28 +54,40 @@ def test_a_file_whose_directory_points_before_its_start_is_a_broken_file(tmp_pat
         jitad.load(tmp_path / "none.tape")
 
 
-def test_an_interrupt_within_the_compiler_is_an_interrupt(monkeypatch):
-    """ctypes prints what is raised in a callback and goes on; a second attempt succeeds."""
-    class Interrupted:
-        def __init__(self, engine):
-            self.engine = engine
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX timers")
+def test_what_a_signal_handler_raises_while_compiling_comes_through(capfd):
+    class Late(Exception):
+        pass
 
-        def __getattr__(self, name):
-            return getattr(self.engine, name)
+    def handler(number, frame):
+        raise Late
 
-        def set_object_cache(self, notify):
-            def interrupted(module, code):
-                raise KeyboardInterrupt
-            self.engine.set_object_cache(interrupted)
+    before = signal.signal(signal.SIGALRM, handler)
+    raised = 0
+    try:
+        for k in range(12):
+            g = jit_grad(lambda x, k=k: np.sum(np.sin(x) * np.exp(x) * np.log1p(x * x)) * k)
+            signal.setitimer(signal.ITIMER_REAL, 0.002 + 0.004 * k)
+            try:
+                g(np.ones(3 + k))
+            except Late:
+                raised += 1
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            x = np.ones(3 + k)
+            slope = np.exp(x) * (np.cos(x) * np.log1p(x * x) + np.sin(x) * (np.log1p(x * x) + 2 * x / (1 + x * x)))
+            np.testing.assert_allclose(g(x), slope * k, rtol=1e-12)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert raised >= 2 and "ignored" not in capfd.readouterr().err
 
-    make = native.binding.create_mcjit_compiler
-    g = jit_grad(lambda x: np.sum(np.sin(x) * 3.0))
-    monkeypatch.setattr(native.binding, "create_mcjit_compiler", lambda *a: Interrupted(make(*a)))
-    monkeypatch.setattr("sys.unraisablehook", lambda _: None)
-    with pytest.raises(KeyboardInterrupt, match="while a kernel was compiled"):
-        g(np.zeros(2))
-    monkeypatch.undo()
-    np.testing.assert_array_equal(g(np.zeros(2)), [3.0, 3.0])
+
+def test_a_c_function_is_not_pickled():
+    cfunc = jit_grad(lambda x: np.sum(x * x)).compile(np.ones(2)).cfunc
+    for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="belongs to its process"):
+            attempt(cfunc)
 
 
 class Threshold:

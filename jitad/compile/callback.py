@@ -32,6 +32,11 @@ WRONG_LENGTH, RAISED, NOT_FINITE = -1, -2, 1
 _FALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 
 
+def _refuse_pickling(self: object) -> Any:
+    raise TypeError("a C function belongs to its process and is not copied or pickled; pickle the compiled tape, and "
+                    "take its `cfunc` there")
+
+
 class Callback:
     """`address` and `data` of the C function of a tape with outputs (value, gradient).
 
@@ -61,6 +66,8 @@ class Callback:
         self.address: int = self._native.address(NAME)
         self.data: int = ctypes.addressof(self._block)
 
+    __reduce__ = _refuse_pickling
+
 
 class PythonCallback:
     """The same for what is called through Python, whatever it is: ``call(x) -> (value, gradient)`` of a vector of
@@ -74,6 +81,8 @@ class PythonCallback:
         self._function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_uint64, *[ctypes.c_void_p] * 4)(function)
         self.address: int = ctypes.cast(self._function, ctypes.c_void_p).value or 0
         self.data = 0
+
+    __reduce__ = _refuse_pickling
 
 
 def _fallback(otherwise: Callable[[np.ndarray], tuple[Any, np.ndarray]], shape: tuple[int, ...],

@@ -97,14 +97,19 @@ def compile_module(source: str | Module, level: int = 2, vector_width: int = VEC
         optimise(module, machine, level, packing=False)
         module.verify()
     optimised = time.perf_counter()
+    code = machine.emit_object(module)
+    engine = _linked(code, machine)
+    return Native(engine, (parsed - start, optimised - parsed, time.perf_counter() - optimised), code)
+
+
+def _linked(code: bytes, machine: Any) -> Any:
+    """The engine that holds an object file, linked into this process."""
+    module = binding.parse_assembly("")
+    module.triple, module.data_layout = machine.triple, str(machine.target_data)
     engine = binding.create_mcjit_compiler(module, machine)
-    found: list[bytes] = []
-    engine.set_object_cache(lambda _, code: found.append(code))
+    engine.add_object_file(binding.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    done = time.perf_counter()
-    if not found:                 # an interrupt within the callback, where ctypes has swallowed it
-        raise KeyboardInterrupt("while a kernel was compiled")
-    return Native(engine, (parsed - start, optimised - parsed, done - optimised), found[0])
+    return engine
 
 
 def load_code(code: bytes) -> Native:
@@ -112,12 +117,7 @@ def load_code(code: bytes) -> Native:
     calls by name (libm, and the routines after `register_symbols`) must be there; SciPy's functions are looked up."""
     start = time.perf_counter()
     register_named(code)
-    machine = target_machine()
-    module = binding.parse_assembly("")
-    module.triple, module.data_layout = machine.triple, str(machine.target_data)
-    engine = binding.create_mcjit_compiler(module, machine)
-    engine.add_object_file(binding.ObjectFileRef.from_data(code))
-    engine.finalize_object()
+    engine = _linked(code, target_machine())
     return Native(engine, (0.0, 0.0, time.perf_counter() - start), code)
 
 
