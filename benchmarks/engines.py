@@ -173,8 +173,10 @@ def first_call(name: str, model: Model, theta: Array, data: Data) -> Callable[[]
     """Forget all that ``name`` has compiled, then return the call that compiles the model anew."""
     if name == "jitad":
         from jitad import cache, value_and_grad
+        from jitad.trace import templates
 
         cache.clear()
+        templates.forget()
         return bind(value_and_grad(fresh(model.logp)), theta, *data)
     import jax
 

@@ -39,7 +39,7 @@ def operands(x):
 def recorded(function, shapes, calls, monkeypatch):
     """What is on the tape after `function` was called with all operands, with templates after so many calls."""
     monkeypatch.setattr(templates, "CALLS", calls)
-    templates._KNOWN.clear()
+    templates.forget()
     recorder, rng = Recorder(), np.random.default_rng(0)
     made = [list(operands(recorder.traced_input(rng.uniform(0.3, 2.9, s), f"x{i}"))) for i, s in enumerate(shapes)]
     results = []

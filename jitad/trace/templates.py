@@ -21,7 +21,7 @@ from jitad.tape import Aval, Builder, Node, Value, Where
 from jitad.trace.recorder import Recorder
 from jitad.trace.tracer import Tracer
 
-__all__ = ["repeated"]
+__all__ = ["forget", "repeated"]
 
 CALLS = 2                     # of one kind before a template is made
 LARGEST = 1024                # elements of constants in one
@@ -74,6 +74,11 @@ def repeated(rule: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: 
             return run(*args, **kwargs)
         known = _KNOWN[key] = _made(run, args, kwargs)
     return run(*args, **kwargs) if known is REFUSED else _written(known, builder, numbers)
+
+
+def forget() -> None:
+    """Forget the templates: what a new process has none of."""
+    _KNOWN.clear()
 
 
 def _key(things: Sequence[Any], operands: list[Tracer]) -> Any:
