@@ -77,6 +77,8 @@ class Writer:
             return f"{value}.{key}" if _is_name(key) else f"{self.bind(getattr)}({value}, {key!r})"
         if kind == "item":
             return f"{value}[{repr(key) if type(key) in (int, str, bytes, bool) else self.bind(item_key(key))}]"
+        if kind == "has":
+            return f"{self.bind(hasattr)}({value}, {key!r})"
         return f"{self.bind({'keys': tuple, 'type': type, 'len': len}[kind])}({value})"
 
     def from_function(self, target: Target, kind: str, key: Any) -> str:

@@ -94,6 +94,13 @@ class Target:
         return self.self is not None, len(self.args), tuple(sorted(self.keywords))
 
     @property
+    def recalled(self) -> bool:
+        """Whether the class of a callable object has another ``__call__`` by now, or the object another class."""
+        kind = self.callable_type
+        return kind is not None and (type(self.self) is not kind or (
+            inspect.getattr_static(kind, "__call__", None) is not self.function))
+
+    @property
     def stale(self) -> bool:
         """Whether keywords were added to a partial, or taken from it, since it was taken apart."""
         return any(len(home) != count for home, count in self.partials) or any(

@@ -12,7 +12,7 @@ from .identity import Same, Target, unwrap
 __all__ = ["FUNCTION_STEPS", "Path", "Step", "item_key", "take"]
 
 FUNCTION_STEPS = frozenset({"global", "cell", "default", "kwdefault", "self", "partial", "keyword", "class"})
-VALUE_STEPS = frozenset({"attr", "item", "type", "len", "keys"})
+VALUE_STEPS = frozenset({"attr", "item", "type", "len", "keys", "has"})
 
 
 class Step(NamedTuple):
@@ -20,8 +20,8 @@ class Step(NamedTuple):
 
     `global` (name), `cell` (index), `default` (index), `kwdefault` (name), `self`, `partial` (index of a bound
     argument), `keyword` (name of a bound keyword), `class` (the class of an argument, itself); from any value lead
-    `attr` (name), `item` (key), `type`, `len` and `keys` (the tuple of what iteration gives). `label` is the name to
-    show where the key is an index.
+    `attr` (name), `item` (key), `type`, `len`, `keys` (the tuple of what iteration gives) and `has` (whether it has the
+    attribute of this name). `label` is the name to show where the key is an index.
 
     A key that counts by identity (a function as key of a dict, say) is held as `Same`, so that it may die.
     """
@@ -75,6 +75,8 @@ class Path(tuple[Step, ...]):
                 text = f"{text}.{key}"
             elif kind == "item":
                 text = f"{text}[{key!r}]"
+            elif kind == "has":
+                text = f"hasattr({text}, {key!r})"
             else:
                 text = f"{'list' if kind == 'keys' else kind}({text})"
         return text
@@ -129,6 +131,8 @@ def take(value: object, step: Step) -> Any:
         return len(value)  # type: ignore[arg-type]
     if kind == "keys":
         return tuple(value)  # type: ignore[arg-type]
+    if kind == "has":
+        return hasattr(value, key)  # type: ignore[arg-type]
     target = value if isinstance(value, Target) else unwrap(value)  # type: ignore[arg-type]
     return _from_function(target, kind, key)
 

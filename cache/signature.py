@@ -13,7 +13,7 @@ import optree
 from .guards import Unguardable, freeze, show
 from .identity import Same
 
-__all__ = ["Leaf", "Signature", "describe", "difference", "layout", "leaf_difference", "leaf_names"]
+__all__ = ["SCALARS", "Leaf", "Signature", "describe", "difference", "layout", "leaf_difference", "leaf_names"]
 
 
 class Leaf(NamedTuple):
@@ -22,7 +22,7 @@ class Leaf(NamedTuple):
     kind is one of
 
     - "array": `shape` and `dtype` count, the contents do not; `static` is the class if it is a subclass
-    - "scalar": a NumPy scalar; `dtype` counts
+    - "scalar": a NumPy scalar; `dtype` counts; `static` as for an array
     - "float", "int", "bool", "complex": Python numbers, whose values are data; "bigint" for an int beyond 64 bits
     - "static": a value that counts by type and value; `static` is its snapshot by `freeze`
     - "object": anything else, functions too; `static` stands for it by equality if its class defines a hash,
@@ -44,7 +44,8 @@ class Leaf(NamedTuple):
             prefix = f"{self.static} " if self.static is not None else ""
             return f"{prefix}array of shape {self.shape} and dtype {self.dtype}"
         if self.kind == "scalar":
-            return f"NumPy scalar of dtype {self.dtype}"
+            prefix = f"{self.static}, a " if self.static is not None else ""
+            return f"{prefix}NumPy scalar of dtype {self.dtype}"
         if self.kind == "static":
             return show(self.static)
         if self.kind == "object":
@@ -52,6 +53,7 @@ class Leaf(NamedTuple):
         return "Python int beyond 64 bits" if self.kind == "bigint" else f"Python {self.kind}"
 
 
+SCALARS: frozenset[type] = frozenset(np.sctypeDict.values())  # the classes of NumPy scalars, without the users' own
 _NUMBERS = frozenset({"float", "int", "bool", "complex", "bigint"})
 _PLAIN = {float: Leaf("float"), bool: Leaf("bool"), complex: Leaf("complex")}
 _INT, _BIGINT = Leaf("int"), Leaf("bigint")
@@ -76,7 +78,7 @@ def describe(value: object, static: bool = False) -> Leaf:
     if isinstance(value, np.ndarray):
         return Leaf("array", value.shape, value.dtype, Same(kind))
     if isinstance(value, np.generic) and not isinstance(value, enum.Enum):
-        return Leaf("scalar", (), value.dtype)
+        return Leaf("scalar", (), value.dtype, None if kind in SCALARS else Same(kind))
     return _by_value(value)
 
 

@@ -19,7 +19,7 @@ from jitad.evaluate import evaluate
 from jitad.prologue import THIN, Split, split
 from jitad.request import Arguments
 from jitad.results import bare, write_out
-from jitad.trace.leaves import is_complex
+from jitad.trace.leaves import altered, as_plain, is_complex
 from jitad.trace.pytree import leaves_of, unflatten
 from jitad.trace.recorder import uncollected
 from jitad.trace.where import user_line
@@ -336,8 +336,9 @@ def _copied(value: Any) -> Any:
 
 def snapshot(leaf: Any) -> Any:
     """A leaf as it is now. Thin matrices get contiguous columns, in which products along rows run fastest."""
-    if not isinstance(leaf, np.ndarray):
+    if not isinstance(leaf, np.ndarray) or altered(type(leaf)):        # these are refused in the call
         return leaf
+    leaf = as_plain(leaf)
     thin = leaf.ndim == 2 and leaf.dtype.kind == "f" and 1 < leaf.shape[1] <= min(THIN, leaf.shape[0] // 2)
     return leaf.copy(order="F" if thin else "C")
 

@@ -14,7 +14,7 @@ from jitad.primitives.core import SUPPORTED
 from jitad.primitives.custom import Code, opaque
 from jitad.primitives.index import reshape
 from jitad.tape import Aval, Value, Where
-from jitad.trace.leaves import is_dynamic
+from jitad.trace.leaves import altered, is_dynamic, refusal
 from jitad.trace.pytree import leaves_of, unflatten
 from jitad.trace.recorder import Recorder, outside
 from jitad.trace.where import user_line
@@ -110,7 +110,7 @@ class _Expected:
         self.name, self.where = name, where
         leaves, self.tree = leaves_of(result)
         for leaf in leaves:
-            if not is_dynamic(leaf) or np.asarray(leaf).dtype.name not in SUPPORTED:
+            if not is_dynamic(leaf) or altered(type(leaf)) or np.asarray(leaf).dtype.name not in SUPPORTED:
                 raise OutputError(f"`{name}` at {where} is opaque Python and returned a {type(leaf).__name__}"
                                   f"{_dtype(leaf)}; it must return real numbers and arrays, or tuples of them")
         self.avals = [Aval(np.shape(x), np.asarray(x).dtype, type(x) in (int, float, bool)) for x in leaves]
@@ -131,6 +131,8 @@ class _Expected:
                               f"recorded: {len(leaves)} values for {len(self.avals)}, or in other containers")
         out, start = np.empty(self.size, self.dtype), 0
         for leaf, aval in zip(leaves, self.avals, strict=True):
+            if altered(type(leaf)):
+                raise OutputError(f"`{self.name}`, called at {self.where}, returned something that {refusal(leaf)}")
             array = np.asarray(leaf)
             if array.shape != aval.shape or not np.can_cast(array.dtype, aval.dtype, "safe"):
                 raise OutputError(f"`{self.name}`, called at {self.where}, returned {array.dtype} of shape "

@@ -13,7 +13,7 @@ from jitad.axes import Axes
 from jitad.cache.identity import Target
 from jitad.cache.signature import Leaf, Signature, describe, leaf_difference
 from jitad.errors import ArgumentTypeError
-from jitad.trace.leaves import is_dynamic, packed_all, refusal
+from jitad.trace.leaves import as_plain, is_dynamic, packed_all, refusal
 from jitad.trace.pytree import TreeDef, bare, count_leaves, flatten, shown, unflatten
 from jitad.trace.where import user_line
 
@@ -254,18 +254,12 @@ def _leaf(leaf: Any, path: str, active: bool, name: str) -> Any:
     why = refusal(leaf)
     if why is not None:
         raise ArgumentTypeError(f"argument `{path}` of `{name}` {why} (called at {user_line()})")
-    if isinstance(leaf, np.ndarray):
-        leaf = _plain_array(leaf)
+    leaf = as_plain(leaf)
+    if isinstance(leaf, np.ndarray) and not leaf.flags.aligned:
+        leaf = np.array(leaf, order="K")
     if active:
         return _differentiable(leaf, path, name)
     return leaf
-
-
-def _plain_array(array: np.ndarray) -> np.ndarray:
-    """Without a subclass, aligned; a copy only where this needs it."""
-    if type(array) is not np.ndarray:
-        array = array.view(np.ndarray)
-    return array if array.flags.aligned else np.array(array, order="K")
 
 
 def _differentiable(leaf: Any, path: str, name: str) -> Any:

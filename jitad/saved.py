@@ -26,7 +26,7 @@ from jitad.results import Frame, Result
 from jitad.results_sparse import Matrix
 from jitad.saved_data import tape_data, tape_of
 from jitad.tape import Aval, Tape
-from jitad.trace.leaves import is_complex, is_dynamic
+from jitad.trace.leaves import altered, as_plain, is_complex, is_dynamic, refusal
 from jitad.trace.pytree import TreeDef, count_leaves, flatten, leaves_of, unflatten
 from jitad.trace.where import user_line
 from jitad.version import __version__
@@ -125,7 +125,10 @@ class SavedTape:
 
 def _fitting(leaf: Any, path: str, aval: Aval) -> Any:
     """The leaf as an input of this type."""
+    if is_dynamic(leaf) and altered(type(leaf)):
+        raise SignatureError(f"argument `{path}` {refusal(leaf)} (called at {user_line()})")
     if is_dynamic(leaf) and np.shape(leaf) == aval.shape:
+        leaf = as_plain(leaf)
         dtype = np.asarray(leaf).dtype
         if dtype == aval.dtype:
             return leaf

@@ -26,7 +26,7 @@ from jitad.version import __version__
 if TYPE_CHECKING:
     from jitad.entry import Entry
 
-register(TreeDef, "tree", lambda tree: (tree.spec, tree.inner), TreeDef)
+register(TreeDef, "tree", lambda tree: (tree.spec, tree.inner, tree.keys), TreeDef)
 
 
 @once

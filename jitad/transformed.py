@@ -48,24 +48,28 @@ class Transformed(Methods):
         name_after(self, function)
         check_tier(request, self.__name__)
         inner = _transformed_in(function)
-        plain = calling(function) if inner is not None else function
-        try:
-            self._target = replace(unwrap(plain), static=settings.static)
-            signature = inspect.signature(plain.__func__ if isinstance(plain, classmethod) else function)
-        except (TypeError, ValueError) as error:
-            raise ArgumentTypeError(f"{error}; wrap it in a function or lambda (at {user_line()})") from None
-        self.__wrapped__ = plain
-        self._parameters = Parameters(signature, request)
+        self.__wrapped__ = calling(function) if inner is not None else function
         self._given, self._inner = function, inner
         self.__jitad_transform__ = (request.what, request.argnums, request.mode, repr(request.batch))
         self._request, self._settings = request, settings
+        self._look()
         self._call = self._cold = weakly(self, "the function")
         self._known: tuple[Remembered, ...] = ()            # latest first
-        self._own_out = "out" in signature.parameters
         self._siblings: dict[str | Request, Transformed] = {}
         self._classes = Bound()
         self._attribute: str | None = None
         self._origin: tuple[Any, str] | None = None
+
+    def _look(self) -> None:
+        """Find the Python function that a call runs, and its parameters."""
+        plain = self.__wrapped__
+        try:
+            self._target = replace(unwrap(plain), static=self._settings.static)
+            signature = inspect.signature(plain.__func__ if isinstance(plain, classmethod) else self._given)
+        except (TypeError, ValueError) as error:
+            raise ArgumentTypeError(f"{error}; wrap it in a function or lambda (at {user_line()})") from None
+        self._parameters = Parameters(signature, self._request)
+        self._own_out = "out" in signature.parameters
 
     def _otherwise(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call that the kernel at hand does not serve."""
@@ -172,6 +176,8 @@ class Transformed(Methods):
         if self._target.stale:
             raise CaptureError(f"the functools.partial under `{self.__name__}` has other keywords than when it was "
                                f"transformed (called at {user_line()}); transform a new partial instead")
+        if self._target.recalled:
+            self._look()
         args, kwargs = self._parameters.bind(args, kwargs, self.__qualname__)
         return take_apart(self._target, self._request, args, kwargs, self._parameters.names(len(args)))
 
@@ -315,7 +321,8 @@ class Transformed(Methods):
             stored.save(entry, self._target, arguments, kernel)
         counters = cache.store.attach(owner, known, entry)
         known.warm = warm_function(entry, kernel, self._target, counters, arguments.leaves,
-                                   self._parameters.keywords(len(arguments.args)))
+                                   self._parameters.keywords(len(arguments.args)),
+                                   self._parameters.loose(entry.keywords))
         if known.warm is not None:
             call = falling_back(known.warm, self._cold, self._own_out)
             known.call = direct_function(entry, kernel, self._target, counters, arguments.leaves, call) or call

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jitad.request import Request, bind
@@ -49,6 +49,12 @@ class Parameters:
         known = count - bool(self.seed)
         names = [p.name if p.kind is p.POSITIONAL_OR_KEYWORD else None for p in self.signature.parameters.values()]
         return [*[*names, *[None] * known][:known], *[None] * (count - known)]
+
+    def loose(self, keywords: Iterable[str]) -> list[str]:
+        """Those of the keywords that no parameter has, in their order, which the function can see."""
+        parameters = self.signature.parameters
+        return [k for k in keywords if k not in parameters or parameters[k].kind not in (
+            inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)]
 
     def free(self, request: Request, bound: int, keywords: Mapping[str, Any]) -> tuple[int, ...]:
         """The places of the arguments that vary where `bound` positional arguments and `keywords` are bound: those that

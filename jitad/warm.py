@@ -14,24 +14,29 @@ from keyword import iskeyword
 from types import CodeType, FunctionType
 from typing import Any
 
+import numpy as np
 import optree
 
 from jitad.cache.captures import PREFIX
 from jitad.cache.guards import is_atom
 from jitad.cache.identity import Target
+from jitad.cache.signature import describe
 from jitad.compile.kernel_errors import Miss
 from jitad.entry import Entry
-from jitad.trace.leaves import is_complex, is_dynamic, packed
+from jitad.trace.leaves import as_plain, is_complex, is_dynamic, is_plain, packed
 from jitad.trace.pytree import TreeDef, bare, count_leaves, leaves_of
 
 BY_VALUE = (str, bytes)
+_TELLING = frozenset({str, bytes, int, bool})            # of one of these types, what is equal is the same
+_described = functools.partial(describe, static=True)
 
 
 def warm_function(entry: Entry, kernel: Any, target: Target, counters: Any, leaves: Sequence[Any],
-                  names: Sequence[str | None]) -> Callable[..., Any] | None:
+                  names: Sequence[str | None], loose: Sequence[str] = ()) -> Callable[..., Any] | None:
     """The warm function of `entry` for `target`, or None where none can be made.
 
-    `names` are those by which the positional arguments may be passed, None where there is none.
+    `names` are those by which the positional arguments may be passed, None where there is none; `loose` the keywords
+    that no parameter has, whose order the function can see.
     """
     source = entry.plan.generate(target, fail=f"raise {PREFIX}miss")
     if source is None:
@@ -45,6 +50,10 @@ def warm_function(entry: Entry, kernel: Any, target: Target, counters: Any, leav
                              f"{PREFIX}finish": entry.result.build}
     heads = [name if named and name else f"{PREFIX}p{i}" for i, name in enumerate(names)]
     writer = _TakingApart(bound)
+    more, several = f"{PREFIX}more", len(loose) > 1
+    if several:
+        writer.check_keys(more, loose)
+        writer.lines.append(f"[{', '.join(loose)}] = {more}.values()")
     given = [leaf for name, tree in zip([*heads, *entry.keywords], entry.structures, strict=True)
              for leaf in writer.tree(name, tree)]
     lines = _attempt(writer.lines)
@@ -56,13 +65,14 @@ def warm_function(entry: Entry, kernel: Any, target: Target, counters: Any, leav
             return None
         lines.append(f"if {check}: raise {PREFIX}miss")
     inputs = [n for n, d in zip(given, entry.dynamic, strict=True) if d]
-    inputs, packing = _packed([*inputs, *source.inputs], [
+    inputs, packing = _converted([*inputs, *source.inputs], [
         *(leaf for leaf, d in zip(leaves, entry.dynamic, strict=True) if d), *(entry.plan.values(target) or ())], bound)
     call = f"{PREFIX}kernel({', '.join(inputs)})"
     lines += [*_attempt([*source.lines, *packing]),
               f"{PREFIX}result = {call}", *([] if counting else [f"{PREFIX}counters.hits += 1"]),
               f"return {PREFIX}result" if entry.result.plain else f"return {PREFIX}finish({PREFIX}result)"]
-    head = ", ".join([*heads, *(["*", *entry.keywords] if entry.keywords else ())])
+    single = [name for name in entry.keywords if not several or name not in loose]
+    head = ", ".join([*heads, *(["*", *single] if single else ()), *([f"**{more}"] if several else ())])
     return _function(head, lines, bound, source.namespace)
 
 
@@ -96,14 +106,17 @@ def free_function(structures: Sequence[TreeDef], leaves: Sequence[Any], call: Ca
     return _function(", ".join(heads), lines, bound, {})
 
 
-def _packed(names: list[str], values: Sequence[Any], bound: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """The variables of the kernel's inputs, and the statements that pack the complex ones."""
+def _converted(names: list[str], values: Sequence[Any], bound: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """The variables of the kernel's inputs, and the statements that pack the complex ones and take subclasses off: off
+    those that were seen alone, as others may have operations of their own."""
     lines = []
     for place, (name, value) in enumerate(zip(names, values, strict=False)):
-        if is_complex(value):
-            bound[f"{PREFIX}packed"] = packed
-            names[place] = f"{PREFIX}c{place}"
-            lines.append(f"{names[place]} = {PREFIX}packed({name})")
+        if is_complex(value) or not is_plain(value):
+            convert = packed if is_complex(value) else np.asarray if isinstance(value, np.ndarray) else as_plain
+            made = names[place] = f"{PREFIX}c{place}"
+            bound[f"{made}type"], bound[f"{PREFIX}{convert.__name__}"] = type(value), convert
+            lines += [f"if {name}.__class__ is not {made}type: raise {PREFIX}miss",
+                      f"{made} = {PREFIX}{convert.__name__}({name})"]
     return names, lines
 
 
@@ -153,9 +166,8 @@ class _TakingApart:
         self._check_class(name, spec.type)
         parts = self._variables(spec.num_children)
         if spec.type is dict:
-            self.lines.append(f"if [*{name}] != {self._bind(list(spec.entries()))}: raise {PREFIX}miss")
-            keys = [repr(k) if type(k) in (int, str) else self._bind(k) for k in spec.entries()]
-            self.lines += [f"{part} = {name}[{key}]" for part, key in zip(parts, keys, strict=True)]
+            self.check_keys(name, spec.entries())
+            self.lines.append(f"[{', '.join(parts)}] = {name}.values()")
         else:
             self.lines.append(f"[{', '.join(parts)}] = {name}")
         return [leaf for part, child in zip(parts, spec.children(), strict=True)
@@ -166,6 +178,19 @@ class _TakingApart:
         (parts,) = self._variables(1)
         self.lines.append(f"{parts} = ({''.join(f'{name}.{field}, ' for field in fields)})")
         return self.tree(parts, below)
+
+    def check_keys(self, name: str, keys: Sequence[Any]) -> None:
+        """The keys of a dict, in their order. An equal key of another type is another one."""
+        found = self._variables(len(keys))
+        self.lines.append(f"[{', '.join(found)}] = {name}")
+        self.lines += [f"if {' or '.join(map(self._other_key, found, keys))}: raise {PREFIX}miss"] if keys else []
+
+    def _other_key(self, name: str, key: Any) -> str:
+        """When a key is another one, which needs a closer look only where it is not the very same object."""
+        mine = self._bind(key)
+        if type(key) in _TELLING:
+            return f"{name} is not {mine} and ({name} != {mine} or {name}.__class__ is not {self._bind(type(key))})"
+        return f"{name} is not {mine} and {self._bind(_described)}({name}) != {self._bind(_described(key))}"
 
     def _check_class(self, name: str, cls: type) -> None:
         self.lines.append(f"if {name}.__class__ is not {self._bind(cls)}: raise {PREFIX}miss")

@@ -85,7 +85,6 @@ SERVED = {
     "[1,1]": np.ones((1, 1)), "[0,3]": np.ones((0, 3)), "[3,0]": np.ones((3, 0)), "[1,2,1,3]": np.ones((1, 2, 1, 3)),
     "A[2,2,2,2]": np.arange(64.0).reshape(2, 4, 2, 4)[:, ::2, :, 1::2],
     "unaligned[3]": unaligned(BASE[:3]), "unaligned[2,2]": unaligned(BASE[:4].reshape(2, 2)).T,
-    "Float": Float(2.5), "Int": Int(4), "Strong": Strong(3.0), "Long": Long(3), "Array[3]": BASE[:3].view(Array),
 }
 REFUSED = {
     "text": "1.0", "None": None, "object": object(), "list": [1.0, 2.0, 3.0], "large": 2**63, "small": -2**63 - 1,
@@ -95,6 +94,7 @@ REFUSED = {
     "long double[3]": np.ones(3, np.longdouble), "np.float16": np.float16(1), "dates[3]": np.ones(3, "M8[s]"),
     "records[3]": np.ones(3, [("a", "f8")]), "bytes[3]": np.ones(3, "S8"), "class": float,
     "np.uint64": np.uint64(1), "np.str_": np.str_("1"), "timedelta": np.timedelta64(1, "s"), "Array list": [BASE[:3]],
+    "Float": Float(2.5), "Int": Int(4), "Strong": Strong(3.0), "Long": Long(3), "Array[3]": BASE[:3].view(Array),
 }
 
 

@@ -14,7 +14,8 @@ class ArgumentType(NamedTuple):
     """The kind of one argument. A kernel takes what has exactly its kinds (and the tape's shapes).
 
     `kind` is ``array``, ``float``, ``int``, ``bool`` (Python's) or ``scalar`` (NumPy's); `dtype` a name. For arrays,
-    `order` is C, F (not C too) or A (neither). `exact` is False for instances of subclasses.
+    `order` is C, F (not C too) or A (neither). Subclasses have no kind: they may mean something else by their
+    operations, which is for Python to find out before a kernel sees the data.
     """
 
     kind: str
@@ -22,7 +23,6 @@ class ArgumentType(NamedTuple):
     ndim: int = 0
     order: str = ""
     aligned: bool = True
-    exact: bool = True
 
 
 _ORDERS = {C_ORDER: "C", C_ORDER | F_ORDER: "C", F_ORDER: "F", 0: "A"}
@@ -37,23 +37,19 @@ def argument_type(value: Any) -> ArgumentType:
     """The kind of an array or number. Raises `TypeError` for what no kernel takes.
 
     >>> argument_type(np.zeros((2, 3)).T)
-    ArgumentType(kind='array', dtype='float64', ndim=2, order='F', aligned=True, exact=True)
+    ArgumentType(kind='array', dtype='float64', ndim=2, order='F', aligned=True)
     """
     kind = type(value)
     plain = _NUMBERS.get(kind)
     if plain is not None:
         return plain
-    if isinstance(value, np.ndarray):
+    if kind is np.ndarray:
         found = _ARRAYS.get((value.dtype, value.flags.num & (C_ORDER | F_ORDER | ALIGNED)))
         if found is not None:
             name, order, aligned = found
-            return ArgumentType("array", name, value.ndim, order, aligned, kind is np.ndarray)
-    elif isinstance(value, np.generic) and value.dtype.name in DTYPE_TAGS:
-        return ArgumentType("scalar", value.dtype.name, exact=kind in scalar_types(value.dtype.name))
-    else:
-        for base, plain in _NUMBERS.items():
-            if isinstance(value, base):
-                return plain._replace(exact=False)
+            return ArgumentType("array", name, value.ndim, order, aligned)
+    elif isinstance(value, np.generic) and value.dtype.name in DTYPE_TAGS and kind in scalar_types(value.dtype.name):
+        return ArgumentType("scalar", value.dtype.name)
     raise TypeError(f"no kernel takes a {kind.__name__}" + (f" of {value.dtype}" if hasattr(value, "dtype") else ""))
 
 

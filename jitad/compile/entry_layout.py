@@ -26,7 +26,7 @@ WORD = 8
 NEW_ARRAY = 94                                         # PyArray_NewFromDescr in NumPy's table; number 2 is the class
 FUNCTIONS = ("PyErr_SetNone", "Py_IncRef", "Py_DecRef", "PyLong_AsLongLongAndOverflow", "PyFloat_FromDouble",
              "PyLong_FromLongLong", "PyLong_FromUnsignedLongLong", "PyBool_FromLong", "PyTuple_New", "PyTuple_SetItem",
-             "PyEval_SaveThread", "PyEval_RestoreThread", "PyType_IsSubtype", "PyObject_Vectorcall",
+             "PyEval_SaveThread", "PyEval_RestoreThread", "PyObject_Vectorcall",
              "PyDict_GetItemWithError", "PyErr_Occurred", "PyErr_Clear")
 OBJECTS = {"ndarray": np.ndarray, "float": float, "int": int, "bool": bool, "True": True,
            "SignatureMiss": SignatureMiss, "StatusMiss": StatusMiss,

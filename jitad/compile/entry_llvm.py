@@ -40,7 +40,6 @@ from jitad.compile.scalar import Expr
 WORTH_RELEASING = 5000.0       # ns of work from which the GIL is released around the sweep
 POINTER = RAW
 NULL = POINTER(None)
-_KEPT_APART = {"float": ("float64.type",), "int": ("bool",)}       # classes below these that have kinds of their own
 _NAMES = {tag: name for name, tag in DTYPE_TAGS.items()}
 
 
@@ -189,27 +188,17 @@ class Entry:
         return reduce(self.builder.or_, conditions)
 
     # --- arguments ---------------------------------------------------------------------------
-    def of_class(self, value: Any, names: Sequence[str], exact: bool, others: Sequence[str] = ()) -> None:
-        """Go on if `value` is of one of the classes; or, unless `exact`, of a class below one, but of none of the
-        `others`."""
+    def of_class(self, value: Any, *names: str) -> None:
+        """Go on if `value` is of one of the classes, and of none below."""
         kind = self.load(value, self.at.type, POINTER)
         classes = [self.object(name) for name in dict.fromkeys(names)]
-        same = self.any(self.builder.icmp_unsigned("==", kind, c) for c in classes)
-        if exact:
-            return self.require(same)
-        self.require(self.builder.not_(same))
-        self.require(self.any(self.below(kind, c) for c in classes))
-        for name in others:
-            self.require(self.builder.not_(self.below(kind, self.object(name))))
-
-    def below(self, kind: Any, base: Any) -> Any:
-        return self.builder.icmp_signed("!=", self.call("PyType_IsSubtype", INT32, kind, base), INT32(0))
+        self.require(self.any(self.builder.icmp_unsigned("==", kind, c) for c in classes))
 
     def array(self, value: Any, kind: ArgumentType, b: Buffer) -> list[Any]:
         """The data pointer, and the strides where the sweep wants them."""
         if (kind.kind, DTYPE_TAGS.get(kind.dtype), kind.ndim, kind.order) != ("array", b.dtype, len(b.shape), b.order):
             raise TypeError(f"{b.name} is {b.dtype}{list(b.shape)} in order {b.order}, but the kernel is for {kind}")
-        self.of_class(value, ("ndarray",), kind.exact)
+        self.of_class(value, "ndarray")
         mask, words = self.dtypes[kind.dtype]
         told = self.builder.and_(self.load(self.load(value, self.at.descriptor, POINTER), self.at.signature, INT64),
                                  INT64(mask))
@@ -234,9 +223,9 @@ class Entry:
         if kind.kind == "array" or DTYPE_TAGS.get(kind.dtype) != dtype:
             raise TypeError(f"a number of dtype {dtype} is wanted, but the kernel is for {kind}")
         if kind.kind == "scalar":
-            self.of_class(value, (f"{kind.dtype}.type", f"{kind.dtype}.alias"), kind.exact)
+            self.of_class(value, f"{kind.dtype}.type", f"{kind.dtype}.alias")
             return self.load(value, self.at.number, MEMORY[dtype])
-        self.of_class(value, (kind.kind,), kind.exact, _KEPT_APART.get(kind.kind, ()))
+        self.of_class(value, kind.kind)
         if kind.kind == "float":
             return self.load(value, self.at.number, MEMORY[dtype])
         if kind.kind == "bool":

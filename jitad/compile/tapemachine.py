@@ -167,7 +167,7 @@ class MachineKernel:
                 raise SignatureMiss
             for x, (aval, kind) in zip(inputs, wanted, strict=True):
                 if kind.kind == "array":
-                    if not isinstance(x, np.ndarray) or x.shape != aval.shape or x.dtype != aval.dtype:
+                    if type(x) is not np.ndarray or x.shape != aval.shape or x.dtype != aval.dtype:
                         raise SignatureMiss
                 elif argument_type(x) != kind:
                     raise SignatureMiss

@@ -35,12 +35,14 @@ from jitad.errors import CaptureError, MutationError
 from jitad.tape import Value
 from jitad.trace import distributions, policy, sparse
 from jitad.trace.asking import VIEWS
+from jitad.trace.attributes import Attributes
 from jitad.trace.copies import Copies, GlobalsView
 from jitad.trace.leaves import packed_all, refusal
-from jitad.trace.nested import CaptureView, Nested, take_vectorized
+from jitad.trace.nested import CaptureView, Nested
 from jitad.trace.scan import Scan
 from jitad.trace.standins import ClassView, DictView, ModuleView, ObjectView, Poison, object_view, state_of, view_super
 from jitad.trace.where import user_line
+from jitad.trace.wrappers import take_cached, take_method, take_partial, take_vectorized
 
 __all__ = ["Captures"]
 
@@ -60,10 +62,12 @@ class Captures:
         self.inputs: list[Value] = []
         self.values: list[Any] = []
         self.missing: set[str] = set()
-        self.builtins = {**vars(builtins), "__import__": self._import, "super": view_super, **VIEWS}
+        self.attributes = Attributes(self)
+        self.builtins = {**vars(builtins), "__import__": self._import, "super": view_super, **VIEWS,
+                         **self.attributes.builtins}
         self.scan = Scan(self)
         self.copies = Copies(self)
-        self._taken: dict[Path, tuple[Any, Any]] = {}
+        self.taken: dict[Path, tuple[Any, Any]] = {}
         self._met: dict[int, Path] = {}
         self._aliases: list[tuple[Path, Path]] = []
         self._lists: list[tuple[Any, Any, Path]] = []
@@ -82,8 +86,9 @@ class Captures:
 
     def finish(self) -> None:
         """Raise for changes of captured state that could not be seen when they were made."""
-        for what in self.copies.rebound():
+        for what in (*self.copies.rebound(), *self.attributes.changed()):
             raise self._changed(what)
+        self.attributes.watch([function.__code__ for function in self.copies.originals.values()])
         for copy, before, path in self._lists:
             if type(copy) is set:
                 changed = copy != before
@@ -104,10 +109,10 @@ class Captures:
     def release(self) -> None:
         """Let go of what was captured; the recording is over and has succeeded."""
         self.copies.release()
-        self.builtins.update(__import__=builtins.__import__)
-        self._taken.clear()
+        self.builtins.update(__import__=builtins.__import__, getattr=getattr, hasattr=hasattr)
+        self.taken.clear()
         self._lists.clear()
-        del self.copies, self.scan, self.target
+        del self.attributes, self.copies, self.scan, self.target
 
     def met(self, value: Any, path: Path) -> None:
         """Remember where an object was found that has a stand-in or copy for each path to it."""
@@ -175,7 +180,7 @@ class Captures:
 
     def take(self, value: Any, path: Path) -> Any:
         """What recorded code gets for the captured `value` that was found at `path`."""
-        known = self._taken.get(path)
+        known = self.taken.get(path)
         if known is not None:
             if known[0] is not value and not isinstance(value, (MethodType, float, np.floating)):
                 raise MutationError(f"{path} changed while `{self.recorder.function_name}` was recorded.")
@@ -184,7 +189,7 @@ class Captures:
             taken = self._take(value, path)
         except CaptureError as fault:
             taken = self.poison(*_place(fault))
-        self._taken[path] = (value, taken)
+        self.taken[path] = (value, taken)
         return taken
 
     def _take(self, value: Any, path: Path) -> Any:
@@ -220,7 +225,7 @@ class Captures:
         if taker is not None:
             return taker(self, value, path)
         if isinstance(value, tuple):
-            return self._tuple(value, path)
+            return self.sequence(value, path)
         return self._other(value, path)
 
     def _other(self, value: Any, path: Path) -> Any:
@@ -262,6 +267,8 @@ class Captures:
             except CaptureError:
                 self.scan.done.clear()
             else:
+                self.attributes.found(cls, cls, path)
+                self.attributes.hold(cls, path)
                 return cls
         return ClassView(self, cls, path)
 
@@ -273,10 +280,10 @@ class Captures:
     # --- containers ------------------------------------------------------------------------------
 
     def dict_view(self, value: dict[Any, Any], path: Path) -> DictView:
-        known = self._taken.get(path)
+        known = self.taken.get(path)
         if known is None:
             self.guard(type(value), path.step("type"))
-            known = self._taken[path] = (value, DictView(self, value, path))
+            known = self.taken[path] = (value, DictView(self, value, path))
         return known[1]
 
     def _list(self, value: list[Any], path: Path) -> list[Any]:
@@ -289,7 +296,8 @@ class Captures:
         self._lists.append((items, list(items), path))
         return items
 
-    def _tuple(self, value: Any, path: Path) -> Any:
+    def sequence(self, value: Any, path: Path) -> Any:
+        """A tuple, item by item where that is needed."""
         if not any(map(_moves, value)):
             self.guard(value, path)
             return value
@@ -311,35 +319,24 @@ class Captures:
 
     def function(self, function: FunctionType, path: Path) -> FunctionType:
         """The copy of a captured function, or the function itself if it is a library's."""
-        if type(function.__globals__) is GlobalsView:
+        if self.is_own(function):
             return function
         self.guard(function, path)
         users = policy.is_user_function(function) or policy.holds_user_code(function)
-        return self.copies.copy(function, path) if users else function
+        copy = self.copies.copy(function, path) if users else function
+        self.attributes.found(copy, function, path)
+        return copy
 
-    def _method(self, value: MethodType, path: Path) -> Any:
-        self.guard(MethodType, path.step("type"))
-        owner = self.take(value.__self__, path.step("attr", "__self__"))
-        function = self.take(value.__func__, path.step("attr", "__func__"))
-        return distributions.method_of(owner, function) or MethodType(function, owner)
-
-    def _partial(self, value: functools.partial[Any], path: Path) -> Any:
-        self.guard(type(value), path.step("type"))
-        args = self._tuple(value.args, path.step("attr", "args"))
-        keywords = path.step("attr", "keywords")
-        self.guard(tuple(value.keywords), keywords.step("keys"))
-        taken = {name: self.take(v, keywords.step("item", name)) for name, v in value.keywords.items()}
-        return functools.partial(self.take(value.func, path.step("attr", "func")), *args, **taken)
-
-    def _cached(self, value: Any, path: Path) -> Any:
-        """The function under an lru_cache, which must not keep tracers."""
-        self.guard(type(value), path.step("type"))
-        return self.take(value.__wrapped__, path.step("attr", "__wrapped__"))
+    def is_own(self, function: FunctionType) -> bool:
+        """Whether a function is a copy, or was made inside a recording."""
+        return type(function.__globals__) is GlobalsView
 
     # --- modules ---------------------------------------------------------------------------------
 
     def module_attribute(self, module: ModuleType, path: Path | None, name: str) -> Any:
         """What ``module.name`` gives in recorded code; `path` is None for what was imported within it."""
+        if path is not None and not hasattr(module, name):
+            self.guard(False, path.step("has", name))
         value = getattr(module, name)
         at = path.step("attr", name) if path is not None else None
         if policy.is_user_module(module) or policy.is_mutable(value):
@@ -394,7 +391,7 @@ def _moves(item: Any) -> bool:
 
 
 _TAKERS: dict[type, Any] = {
-    FunctionType: Captures.function, MethodType: Captures._method, functools.partial: Captures._partial,
-    _LRU: Captures._cached, list: Captures._list, tuple: Captures._tuple, set: Captures._set,
+    FunctionType: Captures.function, MethodType: take_method, functools.partial: take_partial, _LRU: take_cached,
+    list: Captures._list, tuple: Captures.sequence, set: Captures._set,
     np.vectorize: take_vectorized, **dict.fromkeys(_DICTS, Captures.dict_view),
 }

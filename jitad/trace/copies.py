@@ -51,7 +51,10 @@ class GlobalsView(dict):
         return True  # linecache asks, when a traceback through the copied function is printed
 
     def __contains__(self, name: object) -> bool:
-        return super().__contains__(name) or name in self.real
+        known = super().__contains__(name) or name in self.real
+        if not known and isinstance(name, str) and not name.startswith("__"):
+            self.captures.missing.add(name)
+        return known
 
     def get(self, name: str, default: Any = None) -> Any:
         return self[name] if name in self else default  # noqa: SIM401
@@ -136,6 +139,7 @@ class Copies:
             at = path.step("attr", name)
             copy.__dict__[name] = (self.captures.poison(at, "cannot be followed") if name == "__wrapped__"
                                    else self.captures.take(value, at))
+        self.captures.attributes.hold(copy, path)
         return copy
 
     def _home(self, function: FunctionType, path: Path) -> GlobalsView:

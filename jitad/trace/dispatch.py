@@ -15,7 +15,7 @@ import numpy as np
 from jitad.errors import ConcretizationError, MutationError, UnsupportedOperationError
 from jitad.primitives.core import lift
 from jitad.tape import Builder, Value
-from jitad.trace.leaves import is_complex, odd_arrays
+from jitad.trace.leaves import altered, is_complex
 from jitad.trace.reasons import WHY, advice
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
@@ -97,12 +97,20 @@ def plain(thing: Any) -> Any:
     return thing
 
 
+def strong(result: Any) -> Any:
+    """A result of NumPy's has a dtype of its own, also if it is a Python number that came in."""
+    if getattr(result, "weak", False):
+        result = result.builder.value(result.number)
+        result.weak = False
+    return result
+
+
 def detached(result: Any, args: Any) -> Any:
     """A result that shares no memory with the arguments."""
     if isinstance(result, (list, tuple)) and type(result) in (list, tuple):
         return type(result)(detached(r, args) for r in result)
     if not isinstance(result, Value) or not (result.ndim or getattr(result, "boxed", False)):
-        return result
+        return strong(result)
     if hasattr(type(result), "jitad_parts"):
         return result.detached()                                    # type: ignore[attr-defined]
     if not hasattr(result, "storage"):
@@ -242,7 +250,7 @@ def checked(builder: Builder | None, operand: Any) -> Any:
             raise
         raise refused(builder, f"an operand of type {type(operand).__name__}, whose __array__ cannot be followed ("
                       f"{error}),", "convert it outside of the function and pass the array") from None
-    if isinstance(operand, odd_arrays()):
+    if altered(type(operand)):
         raise refused(builder, f"an operand of type {type(operand).__name__}", "use np.asarray of it")
     if array.dtype.kind not in "biuf":
         raise refused(builder, f"an operand of dtype {array.dtype}",

@@ -243,7 +243,7 @@ def _parameters_of(value: Any, home: Any, captures: Captures | None, path: Path)
     if hasattr(value, "dist"):
         args, kwds = value.args, value.kwds
         if captures is not None:
-            args = captures._tuple(args, path.step("attr", "args"))
+            args = captures.sequence(args, path.step("attr", "args"))
             at = path.step("attr", "kwds")
             captures.guard(tuple(kwds), at.step("keys"))
             kwds = {name: captures.take(v, at.step("item", name)) for name, v in kwds.items()}

@@ -82,6 +82,8 @@ def class_attribute(captures: Any, view: Any, cls: type, path: Path, name: str) 
     """What reading attribute `name` of a captured class gives in recorded code."""
     owner, raw = _find(cls.__mro__, name)
     at = path.step("attr", name)
+    if owner is None and not hasattr(cls, name):
+        captures.guard(False, path.step("has", name))
     if owner is None or not is_user_class(owner) or (name.startswith("__") and not isinstance(raw, FunctionType)):
         return getattr(cls, name)
     if isinstance(raw, FunctionType):
@@ -131,12 +133,15 @@ def _bound(captures: Any, view: Any, value: Any, raw: Any, owner: Any, at: Path)
 
 
 def _absent(captures: Any, view: Any, value: Any, path: Path, name: str) -> Any:
-    instance = _instance_dict(value)
-    if instance is None:
-        raise captures.error(path.step("attr", name), "does not exist, which cannot be watched on a class with slots")
-    captures.guard(tuple(instance), path.step("attr", "__dict__").step("keys"))
     raw = _find(type(value).__mro__, "__getattr__")[1]
     if isinstance(raw, FunctionType):
+        instance = _instance_dict(value)
+        if instance is None:
+            raise captures.error(path.step("attr", name), "does not exist, which cannot be watched on a class that "
+                                                          "has slots")
+        captures.guard(tuple(instance), path.step("attr", "__dict__").step("keys"))
+        captures.guard(False, path.step("type").step("has", name))
         at = path.step("type").step("attr", "__getattr__")
         return captures.function(raw, at)(view, name)
+    captures.guard(False, path.step("has", name))
     raise AttributeError(f"{type(value).__name__!r} object has no attribute {name!r}")

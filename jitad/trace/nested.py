@@ -5,11 +5,12 @@ from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 from jitad.cache.captures import Path
+from jitad.trace.standins import mutation
 
 if TYPE_CHECKING:
     from jitad.trace.captures import Captures
 
-__all__ = ["CaptureView", "Nested", "take_vectorized"]
+__all__ = ["CaptureView", "Nested"]
 
 
 class CaptureView:
@@ -26,8 +27,11 @@ class CaptureView:
 class Nested:
     """A captured jitad-transformed function in recorded code."""
 
+    __slots__ = ("_transform", "_view")
+
     def __init__(self, transform: Any, view: CaptureView) -> None:
-        self._transform, self._view = transform, view
+        object.__setattr__(self, "_transform", transform)
+        object.__setattr__(self, "_view", view)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._transform.__jitad_nested__(self._view, args, kwargs)
@@ -41,14 +45,17 @@ class Nested:
         return make(MethodType(self._view.copy_of(function), owner), *settings)
 
     def __getattr__(self, name: str) -> Any:
+        captures, path, at = self._view.captures, self._view.path, self._view.path.step("attr", name)
+        if not hasattr(self._transform, name):
+            captures.guard(False, path.step("has", name))
         value = getattr(self._transform, name)
-        if hasattr(type(value), "__jitad_nested__"):
-            return self._view.captures.take(value, self._view.path.step("attr", name))
-        return value
+        if name == "__dict__":
+            raise captures.error(at, "cannot be followed")
+        set_ = name in getattr(self._transform, "__dict__", ()) and not name.startswith("__")
+        return captures.take(value, at) if set_ or hasattr(type(value), "__jitad_nested__") else value
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise mutation(f"`{self._view.path.step('attr', name).expression()}`")
 
-def take_vectorized(captures: Captures, value: Any, path: Path) -> Any:
-    """The stand-in for a captured `numpy.vectorize` object."""
-    from jitad.trace.vectorize import take
-
-    return take(captures, value, path)
+    def __delattr__(self, name: str) -> None:
+        raise mutation(f"`{self._view.path.step('attr', name).expression()}`")

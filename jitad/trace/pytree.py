@@ -7,10 +7,12 @@ strings and whatever else is not a container are leaves.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import optree
+
+from jitad.cache.signature import Leaf, describe
 
 __all__ = ["NAMESPACE", "TreeDef", "bare", "classes_in", "count_leaves", "flatten", "leaves_of", "shown", "unflatten"]
 
@@ -24,10 +26,12 @@ _ORDERED.__enter__()
 @dataclasses.dataclass(frozen=True, slots=True)
 class TreeDef:
     """The structure of a tree, hashable. `spec` is optree's; `inner` maps the number of a leaf of
-    `spec` that is a dataclass instance to its class, its field names and the structure of its fields."""
+    `spec` that is a dataclass instance to its class, its field names and the structure of its fields. `keys` tells
+    the keys of dicts apart that optree takes for equal, 1 and True."""
 
     spec: Any
     inner: tuple[tuple[int, type, tuple[str, ...], TreeDef], ...] = ()
+    keys: tuple[Leaf, ...] = ()
 
 
 def leaves_of(tree: Any) -> tuple[list[Any], TreeDef]:
@@ -40,7 +44,22 @@ def leaves_of(tree: Any) -> tuple[list[Any], TreeDef]:
     for leaf in leaves:
         if hasattr(type(leaf), "__dataclass_fields__"):
             return _with_dataclasses(leaves, spec)
-    return leaves, TreeDef(spec)
+    return leaves, TreeDef(spec, (), _keys(spec))
+
+
+def _keys(spec: Any) -> tuple[Leaf, ...]:
+    """What tells the keys of the dicts in a tree apart from equal ones; empty where all are plain text."""
+    keys = [*_all_keys(spec)]
+    return tuple(describe(key, static=True) for key in keys) if any(type(key) is not str for key in keys) else ()
+
+
+def _all_keys(spec: Any) -> Iterator[Any]:
+    if spec.is_leaf():
+        return
+    if issubclass(spec.type, dict):
+        yield from spec.entries()
+    for child in spec.children() if spec.num_nodes > spec.num_leaves + 1 else ():
+        yield from _all_keys(child)
 
 
 def _with_dataclasses(leaves: list[Any], spec: Any) -> tuple[list[Any], TreeDef]:
@@ -56,7 +75,7 @@ def _with_dataclasses(leaves: list[Any], spec: Any) -> tuple[list[Any], TreeDef]
         flat += below
         real = getattr(type(leaf), "__jitad_class__", None)  # a stand-in of trace.standins
         inner.append((number, real() if real else type(leaf), names, structure))
-    return flat, TreeDef(spec, tuple(inner))
+    return flat, TreeDef(spec, tuple(inner), _keys(spec))
 
 
 def _field_names(instance: Any) -> tuple[str, ...]:

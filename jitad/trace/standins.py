@@ -21,10 +21,11 @@ from jitad.trace import lookup
 from jitad.trace.pytree import NAMESPACE
 from jitad.trace.where import user_line
 
-__all__ = ["ClassView", "DictView", "ModuleView", "ObjectView", "Poison", "object_view", "state_of", "view_super"]
+__all__ = ["ClassView", "DictView", "ModuleView", "ObjectView", "Poison", "mutation", "object_view", "state_of",
+           "view_super"]
 
 
-def _mutation(what: str) -> MutationError:
+def mutation(what: str) -> MutationError:
     return MutationError(f"{what} is changed at {user_line(3)} while the function is recorded. The change would be "
                          "lost in later calls, which run compiled code; return the new value instead.")
 
@@ -72,10 +73,15 @@ class ModuleView(ModuleType):
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise _mutation(f"attribute `{name}` of module `{self.__name__}`")
+        raise mutation(f"attribute `{name}` of module `{self.__name__}`")
 
     def __delattr__(self, name: str) -> None:
-        raise _mutation(f"attribute `{name}` of module `{self.__name__}`")
+        raise mutation(f"attribute `{name}` of module `{self.__name__}`")
+
+    @property
+    def __dict__(self) -> Any:                           # type: ignore[override]
+        captures, module, path = self._jitad_state
+        return captures.module_attribute(module, path, "__dict__")
 
     def __dir__(self) -> list[str]:
         return dir(self._jitad_state[1])
@@ -103,10 +109,10 @@ class ObjectView:
         return lookup.attribute(captures, self, value, path, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise _mutation(f"`{state_of(self)[2].step('attr', name).expression()}`")
+        raise mutation(f"`{state_of(self)[2].step('attr', name).expression()}`")
 
     def __delattr__(self, name: str) -> None:
-        raise _mutation(f"`{state_of(self)[2].step('attr', name).expression()}`")
+        raise mutation(f"`{state_of(self)[2].step('attr', name).expression()}`")
 
     def __eq__(self, other: object) -> bool:
         captures, value, path = state_of(self)
@@ -188,7 +194,10 @@ class ClassView:
         return lookup.class_attribute(captures, self, cls, path, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise _mutation(f"`{state_of(self)[2].step('attr', name).expression()}`")
+        raise mutation(f"`{state_of(self)[2].step('attr', name).expression()}`")
+
+    def __delattr__(self, name: str) -> None:
+        raise mutation(f"`{state_of(self)[2].step('attr', name).expression()}`")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         captures, cls, path = state_of(self)
@@ -274,7 +283,7 @@ class DictView(dict):
             if key not in value:
                 self._keys()
                 if hasattr(type(value), "__missing__"):
-                    raise _mutation(f"the missing item {key!r} of `{path.expression()}`")
+                    raise mutation(f"the missing item {key!r} of `{path.expression()}`")
                 raise KeyError(key)
             super().__setitem__(key, captures.take(value[key], path.step("item", key)))
             self._jitad_taken.add(key)
@@ -333,7 +342,7 @@ class DictView(dict):
 
 
 def _no_change(self: DictView, *args: Any, **kwargs: Any) -> NoReturn:
-    raise _mutation(f"the captured dict `{self._jitad_state[2].expression()}`")
+    raise mutation(f"the captured dict `{self._jitad_state[2].expression()}`")
 
 
 for _name in "__setitem__ __delitem__ __ior__ update pop popitem clear setdefault".split():

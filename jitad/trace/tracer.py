@@ -13,7 +13,7 @@ from jitad.primitives.core import cast, made
 from jitad.primitives.view import Map, shown
 from jitad.tape import Aval, Builder, Value
 from jitad.trace import ufuncs
-from jitad.trace.dispatch import call, noted, noted_line
+from jitad.trace.dispatch import call, noted, noted_line, strong
 from jitad.trace.operators import (
     binary,
     compare,
@@ -99,7 +99,7 @@ class Tracer(Value):
     def detached(self) -> Tracer:
         """A copy that shares nothing with this array."""
         handle = Tracer(self.builder, self.number)
-        handle.weak, handle.boxed = self.weak, self.boxed
+        handle.weak, handle.boxed = False, self.boxed
         if owner_of(handle) and (self.ndim or self.boxed):
             handle.settle_in(Storage(handle))
         return handle
@@ -241,11 +241,11 @@ class Tracer(Value):
         if type(index) is int and self.storage is None:
             short = element_of(self, index)
             if short is not None:
-                return short
+                return strong(short) if short.weak else short
         from jitad.trace.indexing import getitem
 
         try:
-            return getitem(self, index)
+            return strong(getitem(self, index))
         except Exception as error:
             noted(self.builder, error)
             raise
