@@ -278,3 +278,13 @@ def test_too_many_data_are_refused():
     with pytest.raises(TypeError, match=r"has 2 arguments besides .*, and 3 were bound .*test_bind.py"):
         g.bind(x, x, 2.0)
     assert np.array_equal(g.bind(x, 2.0)(x), 2 * x)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (1,), (7,), (5, 24), (40, 3), (2, 3, 4)])
+def test_bound_data_begin_on_a_cache_line(shape):
+    X = np.arange(float(np.prod(shape))).reshape(shape)
+    bound = jitad.jit_grad(lambda t, X: np.sum(np.exp(0.01 * t * X)), on_mismatch="silent").bind(X)
+    assert bound(0.5) == pytest.approx(np.sum(np.exp(0.005 * X) * 0.01 * X))
+    (copied,) = bound.data
+    assert copied.ctypes.data % 64 == 0 and copied is not X
+    np.testing.assert_array_equal(copied, X)
