@@ -139,15 +139,12 @@ class _Crossing:
         for number, node in enumerate(tape.nodes):
             if number in values:
                 continue
-            if node.prim.kind == "const":
-                values[number] = builder.const(node.params["value"].value, node.aval.weak)
-            elif number in self.lookups:
+            if number in self.lookups:
                 values[number] = self._added(number)
             elif number in self.sums:
                 values[number] = self._summed(node, self.sums[number])
             else:
-                inputs = [values[i].number for i in node.inputs]
-                values[number] = builder.value(builder.apply(node.prim, inputs, node.params, node.where))
+                values[number] = builder.again(node, [values[i].number for i in node.inputs])
         for guard in tape.guards:
             builder.guard(values[guard.node], guard.expected, guard.where)
         return builder.finish([values[o] for o in tape.outputs], tape.labels)

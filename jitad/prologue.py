@@ -186,13 +186,8 @@ class _Splitting:
     def _replay(self, builder: Builder, values: dict[int, Value], numbers: Iterable[int]) -> None:
         for number in sorted(numbers):
             node = self.tape.nodes[number]
-            if number in values or node.prim.kind == "input":
-                continue
-            if node.prim.kind == "const":
-                values[number] = builder.const(node.params["value"].value, node.aval.weak)
-            else:
-                inputs = [values[i].number for i in node.inputs]
-                values[number] = builder.value(builder.apply(node.prim, inputs, node.params, node.where))
+            if number not in values and node.prim.kind != "input":
+                values[number] = builder.again(node, [values[i].number for i in node.inputs])
 
 
 def _needed(tape: Tape, numbers: Iterable[int]) -> set[int]:

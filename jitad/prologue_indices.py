@@ -18,9 +18,6 @@ def places_apart(tape: Tape, on_data: Collection[int]) -> Tape:
     for number, node in enumerate(tape.nodes):
         if number in values:
             continue
-        if node.prim.kind == "const":
-            values[number] = builder.const(node.params["value"].value, node.aval.weak)
-            continue
         inputs = [values[i].number for i in node.inputs]
         if node.prim in (gather, scatter):
             shape = node.params.get("shape") or tape.nodes[node.inputs[0]].aval.shape
@@ -29,7 +26,7 @@ def places_apart(tape: Tape, on_data: Collection[int]) -> Tape:
                 known = tape.nodes[index]      # a place among combinations may be right though an index is not
                 if index in on_data and (known.prim is wrapped or known.aval.size >= MANY):
                     inputs[slot] = _place(builder, tape, values, index, shape[axis])
-        values[number] = builder.value(builder.apply(node.prim, inputs, node.params, node.where))
+        values[number] = builder.again(node, inputs)
     for guard in tape.guards:
         builder.guard(values[guard.node], guard.expected, guard.where)
     return builder.finish([values[o] for o in tape.outputs], tape.labels)

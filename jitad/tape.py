@@ -223,6 +223,11 @@ class Builder:
         """The constant of another tape; returns the node's number."""
         return self._add(node.prim, (), node.params, node.aval, None)
 
+    def again(self, node: Node, inputs: Sequence[int]) -> Value:
+        """A node of another tape, of these operands here."""
+        return self.value(self.constant(node) if node.prim.kind == "const" else
+                          self.apply(node.prim, inputs, node.params, node.where))
+
     def guard(self, value: Value, expected: bool | int, where: Where | None = None) -> None:
         """Make the tape depend on `value` being `expected`; what a constant is needs no guard."""
         if value.node.prim.kind != "const":

@@ -286,5 +286,5 @@ def test_bound_data_begin_on_a_cache_line(shape):
     bound = jitad.jit_grad(lambda t, X: np.sum(np.exp(0.01 * t * X)), on_mismatch="silent").bind(X)
     assert bound(0.5) == pytest.approx(np.sum(np.exp(0.005 * X) * 0.01 * X))
     (copied,) = bound.data
-    assert copied.ctypes.data % 64 == 0 and copied is not X
+    assert copied is not X and (X.size == 0 or copied.ctypes.data % 64 == 0)       # where nothing lies, nothing begins
     np.testing.assert_array_equal(copied, X)
