@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import jitad
-from jitad.cache.identity import unwrap
+from jitad.cache.keys.identity import unwrap
 from jitad.trace.recorder import record
 
 

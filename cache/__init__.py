@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING
 
-from .identity import living_codes
+from .keys.identity import living_codes
 from .memory import CacheInfo, ShapeChurnWarning, Store
 from .settings import KEEP, Configuration, Keep, initial
 from .tables import Explanation, Report

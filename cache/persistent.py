@@ -12,11 +12,11 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .captures import Plan
 from .disk import DiskStore
-from .encoding import Unstorable
-from .fingerprint import digest
-from .identity import Target
+from .keys.captures import Plan
+from .keys.encoding import Unstorable
+from .keys.fingerprint import digest
+from .keys.identity import Target
 
 __all__ = ["PLANS", "Persistent"]
 

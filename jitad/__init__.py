@@ -11,12 +11,10 @@ array([-1., -2.])
 from __future__ import annotations
 
 from jitad import cache
-from jitad.api import grad, jit, jit_grad, value_and_grad
-from jitad.api_batch import batch
-from jitad.control import cond, fori_loop, scan, while_loop
-from jitad.custom import checkpoint, custom_gradient, primitive, stop_gradient
-from jitad.debug import debug_nonfinite
-from jitad.derivatives import (
+from jitad.api.batch import batch
+from jitad.api.control import cond, fori_loop, scan, while_loop
+from jitad.api.custom.primitive import checkpoint, custom_gradient, primitive, stop_gradient
+from jitad.api.derivatives import (
     derivative,
     hessian,
     hvp,
@@ -27,7 +25,11 @@ from jitad.derivatives import (
     value_derivative_and_second_derivative,
     value_gradient_and_hessian,
 )
-from jitad.elementwise import elementwise
+from jitad.api.elementwise import elementwise
+from jitad.api.implicit import implicit
+from jitad.api.transforms import grad, jit, jit_grad, value_and_grad
+from jitad.api.vjp_jvp import jvp, linearize, vjp
+from jitad.call.debug import debug_nonfinite
 from jitad.errors import (
     ArgumentTypeError,
     CaptureError,
@@ -44,9 +46,7 @@ from jitad.errors import (
     TapeMismatchWarning,
     UnsupportedOperationError,
 )
-from jitad.implicit import implicit
-from jitad.linear import jvp, linearize, vjp
-from jitad.saved import SavedTape, load
+from jitad.export.saved import SavedTape, load
 from jitad.version import __version__
 
 __all__ = [

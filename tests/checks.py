@@ -1,7 +1,7 @@
 """The checks of `jitad.testing`, for the tests of the table."""
 from __future__ import annotations
 
-from jitad.testing_rules import (
+from jitad.testing.rules import (
     Case,
     CheckFailure,
     Graph,
@@ -16,7 +16,7 @@ from jitad.testing_rules import (
     close,
     require,
 )
-from jitad.testing_scalar import SPECIAL, check_scalar, tag
+from jitad.testing.scalar import SPECIAL, check_scalar, tag
 
 __all__ = [
     "SPECIAL", "Case", "CheckFailure", "Graph", "build", "cases", "check_adjoint", "check_broadcast",

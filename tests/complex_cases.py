@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from jitad import jit, jit_grad
-from jitad.entry import build
+from jitad.call.build.entry import build
 
 H = 1e-6
 

@@ -14,7 +14,7 @@ import scipy.spatial.distance
 import scipy.special
 import scipy.stats
 
-from jitad.cache.identity import unwrap
+from jitad.cache.keys.identity import unwrap
 from jitad.trace.recorder import record
 
 vector = np.array([0.5, 1.5, 0.7, 2.5])

@@ -8,9 +8,9 @@ import numpy as np
 from checks import Case
 from programs import compare
 
-from jitad.differentiate import pullback
-from jitad.evaluate import evaluate
-from jitad.tape import Aval, Builder, Tape, Value
+from jitad.passes.differentiate.modes import pullback
+from jitad.tape.core import Aval, Builder, Tape, Value
+from jitad.tape.evaluate import evaluate
 
 
 class Many:

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import jitad.primitives  # noqa: F401
-from jitad.cache.identity import unwrap
-from jitad.evaluate import evaluate
+from jitad.cache.keys.identity import unwrap
+from jitad.tape.evaluate import evaluate
 from jitad.trace.pytree import leaves_of, unflatten
 from jitad.trace.recorder import record
 

@@ -6,7 +6,7 @@ import itertools
 import numpy as np
 import scipy.stats as st
 
-from jitad.trace.stats_rules import RULES
+from jitad.trace.scipy_rules.stats.rules import RULES
 
 SHAPES = {
     "s": [0.3, 1.0, 2.0], "K": [0.05, 0.5, 3.0], "a": [0.4, 1.0, 2.5, 40.0], "b": [0.6, 1.0, 3.0, 20.0],

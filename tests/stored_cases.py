@@ -8,7 +8,8 @@ import sys
 
 import numpy as np
 
-from jitad import cache, jit, jit_grad, stored, value_and_grad
+from jitad import cache, jit, jit_grad, value_and_grad
+from jitad.call import stored
 
 x3, x5 = np.array([1.0, 2.0, 3.0]), np.linspace(-1.0, 1.0, 5)
 A = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]])
@@ -103,8 +104,8 @@ def main():
     warnings.simplefilter("error", cache.ShapeChurnWarning)
     results = {case: outcome(case) for case in CASES}
     info = cache.info()
-    modules = ("numba", "jitad.compile.runtime", "jitad.compile.lower", "jitad.compile.emit_llvm", "scipy.linalg",
-               "scipy.special")
+    modules = ("numba", "jitad.compile.entry.runtime", "jitad.compile.lower.lower", "jitad.compile.emit.llvm",
+               "scipy.linalg", "scipy.special")
     print(json.dumps({"build": stored._build(), "results": results, "compiles": info.compiles, "misses": info.misses,
                       "modules": [m for m in modules if m in sys.modules]}))
 

@@ -11,8 +11,8 @@ from assignment_cases import CASES
 
 import jitad
 from jitad import cache, jit, jit_grad, value_and_grad
-from jitad.cache.identity import unwrap
-from jitad.evaluate import evaluate
+from jitad.cache.keys.identity import unwrap
+from jitad.tape.evaluate import evaluate
 from jitad.trace.recorder import record
 
 X = np.array([0.3, 1.2, -0.7, 2.1, 0.9])

@@ -6,11 +6,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jitad import cache, value_and_grad
-from jitad.cache.identity import unwrap
-from jitad.differentiate import pullback
+from jitad.cache.keys.identity import unwrap
 from jitad.errors import MutationError
-from jitad.evaluate import evaluate
-from jitad.tape import Builder
+from jitad.passes.differentiate.modes import pullback
+from jitad.tape.core import Builder
+from jitad.tape.evaluate import evaluate
 from jitad.trace.recorder import record
 
 X = np.array([0.3, 1.2, -0.7, 2.1, 0.9])

@@ -11,12 +11,12 @@ from public import fresh  # noqa: F401
 
 import jitad
 from jitad import batch, value_and_grad
-from jitad.compile.emit_llvm import emit_llvm
-from jitad.compile.emit_python import emit_python
-from jitad.compile.ir import Module
-from jitad.compile.loops import Buffer, Loop, Program, Transpose
-from jitad.compile.native import compile_module
-from jitad.compile.scalar import const
+from jitad.compile.emit.llvm import emit_llvm
+from jitad.compile.emit.python import emit_python
+from jitad.compile.llvm.ir import Module
+from jitad.compile.llvm.native import compile_module
+from jitad.compile.lower.loops import Buffer, Loop, Program, Transpose
+from jitad.tape.expr import const
 
 SIZES = (1, 3, 4, 6, 8, 10, 12, 13, 16, 19)
 rng = np.random.default_rng(11)

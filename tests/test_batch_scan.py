@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 import jitad
-from jitad.batching import batched
-from jitad.batching_rules import full
-from jitad.cache.identity import unwrap
-from jitad.compile.arguments import argument_type
-from jitad.compile.runtime import Kernel
-from jitad.control import cond, fori_loop, scan, while_loop
-from jitad.differentiate import one, pullback
-from jitad.evaluate import evaluate
-from jitad.optimise import optimise
+from jitad.api.control import cond, fori_loop, scan, while_loop
+from jitad.cache.keys.identity import unwrap
+from jitad.compile.entry.arguments import argument_type
+from jitad.compile.entry.runtime import Kernel
+from jitad.passes.batching.batched import batched
+from jitad.passes.batching.rules import full
+from jitad.passes.differentiate.modes import one, pullback
+from jitad.passes.optimise.rewrites import optimise
 from jitad.primitives.scan import Form
-from jitad.tape import Aval, Builder, Tape
+from jitad.tape.core import Aval, Builder, Tape
+from jitad.tape.evaluate import evaluate
 from jitad.trace.recorder import record
 
 LENGTH = 4

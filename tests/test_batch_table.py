@@ -10,11 +10,11 @@ import pytest
 from checks import Case, cases
 
 import jitad.primitives  # noqa: F401  (fills the table)
-from jitad.batching import batched
-from jitad.batching_rules import RULES, full
-from jitad.evaluate import evaluate
+from jitad.passes.batching.batched import batched
+from jitad.passes.batching.rules import RULES, full
 from jitad.primitives.core import TABLE, stop_gradient
-from jitad.tape import Aval, Builder
+from jitad.tape.core import Aval, Builder
+from jitad.tape.evaluate import evaluate
 
 LENGTH = 3
 ROWS = [row for row in TABLE.values() if row.samples]

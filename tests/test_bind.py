@@ -259,8 +259,8 @@ def test_the_c_function_has_data_of_its_own():
 
 
 def test_an_interpreter_with_another_layout(monkeypatch):
-    from jitad.compile import entry_bound
-    from jitad.compile.entry_layout import UnknownLayout
+    from jitad.compile.entry import bound as entry_bound
+    from jitad.compile.entry.layout import UnknownLayout
 
     def unknown():
         raise UnknownLayout("as if")

@@ -8,8 +8,8 @@ import types
 import numpy as np
 import pytest
 
-from jitad.cache.captures import Path, Plan
-from jitad.cache.identity import unwrap
+from jitad.cache.keys.captures import Path, Plan
+from jitad.cache.keys.identity import unwrap
 
 X = np.arange(3.0)
 

@@ -17,12 +17,12 @@ import optree
 import pytest
 import scipy.special
 
-from jitad.cache.encoding import Unstorable, decode, dumps, encode, loads, register
-from jitad.cache.fingerprint import fingerprint, python_tag
-from jitad.cache.guards import freeze
-from jitad.cache.identity import Same
-from jitad.cache.paths import Path
-from jitad.cache.signature import Signature, describe
+from jitad.cache.keys.encoding import Unstorable, decode, dumps, encode, loads, register
+from jitad.cache.keys.fingerprint import fingerprint, python_tag
+from jitad.cache.keys.guards import freeze
+from jitad.cache.keys.identity import Same
+from jitad.cache.keys.paths import Path
+from jitad.cache.keys.signature import Signature, describe
 
 Point = namedtuple("Point", "mu sd")
 
@@ -262,7 +262,7 @@ def test_compiled_functions_of_other_libraries_mean_nothing_elsewhere(monkeypatc
     """A new version of the library may do something else under the same name."""
     import math
 
-    from jitad.cache import references
+    from jitad.cache.keys import references
 
     assert loads(dumps((math.sin, np.sin))) == (math.sin, np.sin)
     monkeypatch.setattr(references, "VERSIONED", frozenset())

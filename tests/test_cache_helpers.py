@@ -8,7 +8,7 @@ import weakref
 import pytest
 from test_cache_captures import Model, X, glob, module, plan_of
 
-from jitad.cache.identity import code_key, unwrap
+from jitad.cache.keys.identity import code_key, unwrap
 
 HELPER = """
 def make_helper(scale):

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from test_cache_signature import Level, Mode, Point, Settings
 
-from jitad.cache.guards import Unguardable, freeze, settled, show
-from jitad.cache.identity import Same, code_key, unwrap
+from jitad.cache.keys.guards import Unguardable, freeze, settled, show
+from jitad.cache.keys.identity import Same, code_key, unwrap
 
 # --- identity of functions --------------------------------------------------------------------------------------------
 

@@ -10,11 +10,11 @@ from test_cache_limits import own_store  # noqa: F401
 from test_cache_store import Memo
 
 from jitad import cache
-from jitad.cache.captures import Path, Plan
 from jitad.cache.contents import ORPHANS
-from jitad.cache.identity import code_key, living_codes, unwrap
+from jitad.cache.keys.captures import Path, Plan
+from jitad.cache.keys.identity import code_key, living_codes, unwrap
+from jitad.cache.keys.signature import Signature
 from jitad.cache.memory import Store
-from jitad.cache.signature import Signature
 
 
 class Entry:

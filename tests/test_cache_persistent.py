@@ -12,10 +12,10 @@ from test_cache_captures import Frozen, X, cell, glob, make, module, plan_of
 from test_cache_helpers import HELPER, helper_plan
 from test_disk_races import start, wait
 
-from jitad.cache.captures import Plan
 from jitad.cache.disk import DiskStore
-from jitad.cache.encoding import Unstorable
-from jitad.cache.identity import code_key, unwrap
+from jitad.cache.keys.captures import Plan
+from jitad.cache.keys.encoding import Unstorable
+from jitad.cache.keys.identity import code_key, unwrap
 from jitad.cache.persistent import PLANS, Persistent, _place_key
 
 FIRST = "ab" * 20
@@ -174,12 +174,12 @@ def test_processes_that_add_plans_at_the_same_time_lose_none(persistent):
 SCRIPT = """
     import enum, sys
     import numpy as np, optree
-    from jitad.cache.captures import Path, Plan
+    from jitad.cache.keys.captures import Path, Plan
     from jitad.cache.disk import DiskStore
-    from jitad.cache.fingerprint import fingerprint
-    from jitad.cache.identity import code_key, unwrap
+    from jitad.cache.keys.fingerprint import fingerprint
+    from jitad.cache.keys.identity import code_key, unwrap
     from jitad.cache.persistent import Persistent
-    from jitad.cache.signature import Signature
+    from jitad.cache.keys.signature import Signature
 
     class Mode(enum.Enum):
         A = {value}

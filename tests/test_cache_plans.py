@@ -11,9 +11,9 @@ import pytest
 from test_cache_captures import Model, X, cell, glob, make, module, plan_of
 from test_cache_helpers import HELPER, helper_plan
 
-from jitad.cache.captures import Path, Plan
-from jitad.cache.guards import Unguardable
-from jitad.cache.identity import unwrap
+from jitad.cache.keys.captures import Path, Plan
+from jitad.cache.keys.guards import Unguardable
+from jitad.cache.keys.identity import unwrap
 
 
 def test_missing_values_are_a_mismatch_and_never_an_exception():

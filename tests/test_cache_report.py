@@ -8,7 +8,7 @@ from test_cache_store import Memo
 
 from jitad import cache
 from jitad.cache.contents import owner_name
-from jitad.cache.identity import code_key
+from jitad.cache.keys.identity import code_key
 from jitad.cache.memory import Store
 
 pytestmark = pytest.mark.usefixtures("own_store")

@@ -14,7 +14,7 @@ import numpy as np
 import optree
 import pytest
 
-from jitad.cache.signature import Signature, describe, difference, layout, leaf_names
+from jitad.cache.keys.signature import Signature, describe, difference, layout, leaf_names
 
 Point = namedtuple("Point", "mu sd")
 

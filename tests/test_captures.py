@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from recorded import Recorded, x3
 
-from jitad.cache.identity import unwrap
+from jitad.cache.keys.identity import unwrap
 from jitad.errors import MutationError
 from jitad.trace.recorder import record
 

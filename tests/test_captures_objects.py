@@ -17,9 +17,9 @@ import pytest
 from recorded import Recorded, x3
 
 import jitad
-from jitad.cache.identity import unwrap
+from jitad.cache.keys.identity import unwrap
 from jitad.errors import CaptureError
-from jitad.evaluate import evaluate
+from jitad.tape.evaluate import evaluate
 from jitad.trace.recorder import record
 
 SIGMA = 2.0

@@ -11,9 +11,9 @@ import pytest
 
 import jitad
 from jitad import batch, cache, jit, jit_grad, value_and_grad
-from jitad.cache.signature import describe
-from jitad.compile import runtime
-from jitad.compile.entry_layout import UnknownLayout
+from jitad.cache.keys.signature import describe
+from jitad.compile.entry import runtime
+from jitad.compile.entry.layout import UnknownLayout
 from jitad.trace.leaves import altered, as_plain
 
 pytestmark = [pytest.mark.filterwarnings("ignore::jitad.TapeMismatchWarning"),

@@ -8,12 +8,12 @@ import pytest
 from coverage_examples import EXAMPLES
 from coverage_walk import PATTERNS, SLOW, call_of, outcome_of, plain_error
 
-from jitad import coverage
 from jitad.errors import JitadError, UnsupportedOperationError
+from jitad.testing import coverage
 from jitad.trace import reasons
-from jitad.trace.distributions import is_library_distribution
+from jitad.trace.scipy_rules.stats.distributions import is_library_distribution
 
-FILE = Path(coverage.__file__).parent.parent / "COVERAGE.md"
+FILE = Path(coverage.__file__).parent.parent.parent / "COVERAGE.md"
 COMMITTED = FILE.read_text()
 SAME_VERSIONS = f"for {coverage.versions()}." in COMMITTED      # other versions may have names that nobody claims
 

@@ -11,11 +11,11 @@ from coverage_walk import function_of, plain_error, quiet
 from option_cases import AXES, EACH_TABLE, FLAT, KINDS, REDUCTIONS, TABLE
 
 import jitad
-from jitad.cache.identity import unwrap
-from jitad.differentiate import pullback
+from jitad.cache.keys.identity import unwrap
 from jitad.errors import JitadError, MutationError, UnsupportedOperationError
-from jitad.evaluate import evaluate
-from jitad.tape import Builder
+from jitad.passes.differentiate.modes import pullback
+from jitad.tape.core import Builder
+from jitad.tape.evaluate import evaluate
 from jitad.trace.recorder import record
 
 STEP = 1e-6

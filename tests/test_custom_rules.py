@@ -29,8 +29,8 @@ from jitad import (
     stop_gradient,
     vjp,
 )
-from jitad.compile.lower import program_of
-from jitad.testing import check_grads
+from jitad.compile.lower.lower import program_of
+from jitad.testing.checks import check_grads
 
 scale = np.array([2.0, 3.0, 0.5])
 

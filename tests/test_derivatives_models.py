@@ -8,8 +8,8 @@ from public import fresh
 
 from benchmarks.models import MODELS
 from jitad import hessian, jacobian, jit_grad
-from jitad.entry import build
-from jitad.testing import assert_same_as_fresh
+from jitad.call.build.entry import build
+from jitad.testing.checks import assert_same_as_fresh
 
 __all__ = ["fresh"]
 

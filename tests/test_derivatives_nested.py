@@ -20,7 +20,7 @@ from jitad import (
     value_gradient_and_hessian,
     vjp,
 )
-from jitad.entry import build
+from jitad.call.build.entry import build
 
 __all__ = ["fresh"]
 

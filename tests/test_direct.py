@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from jitad import TapeMismatchWarning, cache, jit, jit_grad
-from jitad.cache.captures import Plan
-from jitad.cache.identity import Target
-from jitad.compile import runtime
-from jitad.compile.entry_layout import UnknownLayout
+from jitad.cache.keys.captures import Plan
+from jitad.cache.keys.identity import Target
+from jitad.compile.entry import runtime
+from jitad.compile.entry.layout import UnknownLayout
 
 x3 = np.array([1.0, 2.0, 3.0])
 SOURCE = """
@@ -163,7 +163,7 @@ def test_only_identity_is_told_by_a_place():
 
 
 def _path(*step):
-    from jitad.cache.paths import Path
+    from jitad.cache.keys.paths import Path
 
     return Path.of(step)
 

@@ -22,7 +22,7 @@ from jitad import (
     jit_grad,
     scan,
 )
-from jitad.testing import check_grads
+from jitad.testing.checks import check_grads
 
 points = np.array([[-3.0, -1.0, -0.3], [0.2, 1.0, 2.5]])
 

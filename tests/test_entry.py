@@ -15,17 +15,18 @@ import numpy as np
 import pytest
 
 from jitad import cache, jit, jit_grad
-from jitad.compile import entry_layout, runtime
-from jitad.compile.arguments import argument_type, layout_of
-from jitad.compile.entry_call import python_function
-from jitad.compile.entry_layout import UnknownLayout, layout
-from jitad.compile.entry_llvm import WORTH_RELEASING, estimated_time
-from jitad.compile.loops import DTYPE_TAGS
-from jitad.compile.native import load_code
-from jitad.compile.runtime import Kernel, SignatureMiss, StatusMiss
+from jitad.compile.entry import layout as entry_layout
+from jitad.compile.entry import runtime
+from jitad.compile.entry.arguments import argument_type, layout_of
+from jitad.compile.entry.call import python_function
+from jitad.compile.entry.direct import WORTH_RELEASING, estimated_time
+from jitad.compile.entry.layout import UnknownLayout, layout
+from jitad.compile.entry.runtime import Kernel, SignatureMiss, StatusMiss
+from jitad.compile.llvm.native import load_code
+from jitad.compile.lower.loops import DTYPE_TAGS
 from jitad.primitives.core import alias
 from jitad.primitives.view import broadcast_to
-from jitad.tape import Builder
+from jitad.tape.core import Builder
 from jitad.trace.leaves import aval_of
 
 
@@ -332,8 +333,8 @@ import numpy as np
 from jitad import value_and_grad
 assert value_and_grad(lambda x: np.sum(x * x))(np.ones(3))[0] == 3.0
 if len(sys.argv) > 1:
-    from jitad.compile.entry_call import python_function
-    from jitad.compile.native import load_code
+    from jitad.compile.entry.call import python_function
+    from jitad.compile.llvm.native import load_code
     call = python_function(load_code(pathlib.Path(sys.argv[1]).read_bytes()))
     a, b = call(np.arange(3.0), 2.0, np.int32(7))
     assert a.tolist() == [0.0, 2.0, 4.0] and b == 7

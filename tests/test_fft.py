@@ -10,12 +10,12 @@ from complex_cases import differences, gradient, same, valued, weighed
 
 import jitad
 from jitad import cache, jit, jit_grad
-from jitad.compile.arguments import argument_type
-from jitad.compile.routines_fft_small import convolution_length, factors, roots
-from jitad.compile.runtime import Kernel
+from jitad.compile.entry.arguments import argument_type
+from jitad.compile.entry.runtime import Kernel
+from jitad.compile.routines.small_fft import convolution_length, factors, roots
 from jitad.errors import UnsupportedOperationError
 from jitad.primitives.core import TABLE
-from jitad.tape import Aval, Builder
+from jitad.tape.core import Aval, Builder
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(6, 7))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from programs import Random, call, compare, run, scale_of
 
 import jitad.primitives  # noqa: F401  (fills the table)
-from jitad.evaluate import evaluate
+from jitad.tape.evaluate import evaluate
 
 
 @settings(max_examples=120, derandomize=True, deadline=None, database=None,

@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 
 import jitad
-from jitad.compile.lower import program_of
-from jitad.evaluate import evaluate
-from jitad.optimise_crossed import crossed
+from jitad.compile.lower.lower import program_of
+from jitad.passes.optimise.crossed import crossed
+from jitad.passes.split.prologue import split
 from jitad.primitives.core import TABLE
 from jitad.primitives.index import gather
-from jitad.prologue import split
-from jitad.tape import Aval, Builder
+from jitad.tape.core import Aval, Builder
+from jitad.tape.evaluate import evaluate
 from tests.public import fresh  # noqa: F401
 
 SIZES, ROWS = (4, 5, 7), 1001

@@ -23,7 +23,7 @@ from jitad import (
     second_derivative,
     value_and_grad,
 )
-from jitad.testing import check_grads
+from jitad.testing.checks import check_grads
 
 
 @implicit(lambda y, a: y * y - a)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import jitad
-from jitad.compile.jam import in_turn, jammed
-from jitad.compile.loops import Accumulator, Combine, Let, Loop, Store, Update
-from jitad.compile.scalar import const, load, var
+from jitad.compile.lower.jam import in_turn, jammed
+from jitad.compile.lower.loops import Accumulator, Combine, Let, Loop, Store, Update
+from jitad.tape.expr import const, load, var
 
 
 @pytest.mark.parametrize("rows", [16, 1003, 5])

@@ -12,13 +12,13 @@ from many import Many
 from programs import argument, call, run
 
 import jitad.primitives  # noqa: F401  (fills the table)
-from jitad.compile.python_backend import compile_python, load_python
-from jitad.compile.runtime import Kernel, Miss, SignatureMiss, StatusMiss
-from jitad.differentiate import pullback
+from jitad.compile.entry.runtime import Kernel, Miss, SignatureMiss, StatusMiss
+from jitad.compile.reference.python_backend import compile_python, load_python
+from jitad.passes.differentiate.modes import pullback
 from jitad.primitives.core import SUPPORTED, TABLE, Primitive, cast, select
 from jitad.primitives.reduce import contract, cumsum, reduce_sum
 from jitad.primitives.view import slice_dims
-from jitad.tape import Value
+from jitad.tape.core import Value
 
 SAMPLED = [row for row in TABLE.values() if row.samples is not None]
 TOLERANCE = {"float64": 1e-13, "float32": 3e-6}

@@ -7,7 +7,7 @@ from many import Many
 from programs import call, run
 
 import jitad.primitives  # noqa: F401  (fills the table)
-from jitad.differentiate import pullback
+from jitad.passes.differentiate.modes import pullback
 from jitad.primitives.core import TABLE
 from jitad.primitives.reduce import contract, cumsum, reduce_sum
 from jitad.primitives.view import view

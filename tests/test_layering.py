@@ -35,8 +35,8 @@ def module_of(path):
 
 
 def room_of(module):
-    """The room of a dotted module; `jitad.compile.scalar`, plain expressions, is on the ground floor."""
-    if module == "jitad.compile.scalar":
+    """The room of a dotted module; `jitad.tape.expr`, plain expressions, is on the ground floor."""
+    if module == "jitad.tape.expr":
         return "scalar"
     parts = module.split(".")
     name = parts[1] if len(parts) > 1 else "__init__"

@@ -7,7 +7,7 @@ import scipy.linalg
 
 import jitad
 from jitad import jit, jit_grad
-from jitad.compile.lower import program_of
+from jitad.compile.lower.lower import program_of
 from jitad.errors import UnsupportedOperationError
 
 RNG = np.random.default_rng(0)

@@ -8,8 +8,8 @@ from test_trace_functions import check_gradient, data, plain
 from trace_cases import tape_of
 
 from jitad.errors import UnsupportedOperationError
-from jitad.evaluate import evaluate
-from jitad.trace.scipy_functions import SUBSTITUTES
+from jitad.tape.evaluate import evaluate
+from jitad.trace.scipy_rules.functions import SUBSTITUTES
 
 SQUARE, BATCH, TALL, WIDE, PAIR = (3, 3), (2, 3, 3), (4, 3), (2, 4), ((3, 3), (3, 3))
 

@@ -7,13 +7,13 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.linalg import cholesky as scipy_cholesky
 
 import jitad
-from jitad.cache.identity import unwrap
-from jitad.differentiate import one, pullback
-from jitad.evaluate import evaluate
-from jitad.optimise import optimise
-from jitad.primitives.linalg import cholesky, mT, solve
-from jitad.primitives.linalg_forms import triangles
-from jitad.tape import Aval, Builder
+from jitad.cache.keys.identity import unwrap
+from jitad.passes.differentiate.modes import one, pullback
+from jitad.passes.optimise.rewrites import optimise
+from jitad.primitives.linalg.forms import triangles
+from jitad.primitives.linalg.systems import cholesky, mT, solve
+from jitad.tape.core import Aval, Builder
+from jitad.tape.evaluate import evaluate
 from jitad.trace.recorder import record
 
 

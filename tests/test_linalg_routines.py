@@ -5,15 +5,15 @@ import numpy as np
 import pytest
 from checks import cases
 
-from jitad.compile.arguments import argument_type
-from jitad.compile.lower import program_of
-from jitad.compile.python_backend import load_python
-from jitad.compile.runtime import Kernel
-from jitad.evaluate import evaluate
+from jitad.compile.entry.arguments import argument_type
+from jitad.compile.entry.runtime import Kernel
+from jitad.compile.lower.lower import program_of
+from jitad.compile.reference.python_backend import load_python
 from jitad.primitives.core import TABLE
-from jitad.primitives.linalg_core import mT
-from jitad.primitives.linalg_spectral import column
-from jitad.tape import Aval, Builder
+from jitad.primitives.linalg.matrices import mT
+from jitad.primitives.linalg.spectral import column
+from jitad.tape.core import Aval, Builder
+from jitad.tape.evaluate import evaluate
 
 ROWS = ("cholesky", "cholesky_inverse", "cholesky_cotangent", "eigh", "svd", "qr", "lu_order", "lu_pivots", "lu",
         "pinv", "expm", "sylvester", "sqrtm", "orthogonal_factor", "solve_banded", "solveh_banded")

@@ -8,10 +8,10 @@ from mixed_programs import LONG, N, complex_step, program, source
 from public import fresh  # noqa: F401
 
 from jitad import value_and_grad
-from jitad.cache.identity import unwrap
-from jitad.differentiate import one, pullback
-from jitad.evaluate import evaluate
-from jitad.reroll import reroll
+from jitad.cache.keys.identity import unwrap
+from jitad.passes.differentiate.modes import one, pullback
+from jitad.passes.reroll.reroll import reroll
+from jitad.tape.evaluate import evaluate
 from jitad.trace.recorder import record
 
 MANY = range(30)          # by the interpreter, which takes no time to compile
@@ -20,7 +20,7 @@ LEAST = 12                # nodes that a loop must save: few, so that short loop
 
 @pytest.fixture(autouse=True)
 def roll_up_early(monkeypatch):
-    monkeypatch.setattr("jitad.entry.reroll", lambda *args, **options: reroll(*args, LEAST, **options))
+    monkeypatch.setattr("jitad.call.build.entry.reroll", lambda *args, **options: reroll(*args, LEAST, **options))
 
 
 COMPILED = (9, 23)

@@ -10,8 +10,8 @@ from public import fresh  # noqa: F401
 
 import jitad
 from jitad import NonFiniteError, debug_nonfinite, jit, jit_grad, value_and_grad
-from jitad.compiled import CompiledTape
-from jitad.transformed import Transformed
+from jitad.call.compiled import CompiledTape
+from jitad.call.transformed import Transformed
 
 x = np.array([1.0, 0.0, 4.0])
 factors = np.array([1.0, np.inf, 2.0])
@@ -219,7 +219,7 @@ def test_every_call_within_is_looked_at_and_none_outside():
             g(x=x)
     assert g(x)[1] == np.inf
     assert Transformed.__call__ is Transformed._call
-    assert CompiledTape.__call__.__module__ == "jitad.compiled"
+    assert CompiledTape.__call__.__module__ == "jitad.call.compiled"
 
 
 def test_the_value_alone_may_be_infinite_where_only_the_gradient_is_asked_for():
@@ -259,7 +259,7 @@ def test_methods_and_keywords():
 
 
 def test_what_only_the_compiled_order_of_sums_makes_infinite():
-    from jitad.nonfinite import require_finite
+    from jitad.call.nonfinite import require_finite
 
     with pytest.raises(NonFiniteError, match=r"one by one did not.*rescale"):
         require_finite(jit(lambda x: np.sum(x)), np.inf, (x,), {})

@@ -9,13 +9,13 @@ import pytest
 import jitad
 from benchmarks.models import MODELS
 from jitad import UnsupportedOperationError
-from jitad.evaluate import evaluate
-from jitad.onnx_elementwise import FORMULAS, LOGICAL, OPERATORS
-from jitad.onnx_graph import KINDS, ROWS, export
-from jitad.onnx_linalg import cholesky  # noqa: F401  (fills the table)
-from jitad.onnx_rules import REDUCTIONS
+from jitad.export.onnx.elementwise import FORMULAS, LOGICAL, OPERATORS
+from jitad.export.onnx.graph import KINDS, ROWS, export
+from jitad.export.onnx.linalg import cholesky  # noqa: F401  (fills the table)
+from jitad.export.onnx.rules import REDUCTIONS
 from jitad.primitives.core import TABLE
-from jitad.tape import Aval, Builder
+from jitad.tape.core import Aval, Builder
+from jitad.tape.evaluate import evaluate
 
 
 def run(path, *inputs):

@@ -28,10 +28,10 @@ from jitad import (
     scan,
     stop_gradient,
 )
-from jitad.compile.emit_python import emit_python
-from jitad.compile.lower import program_of
-from jitad.compile.opaque import taken
-from jitad.testing import check_grads
+from jitad.compile.emit.python import emit_python
+from jitad.compile.entry.opaque import taken
+from jitad.compile.lower.lower import program_of
+from jitad.testing.checks import check_grads
 
 grid = np.linspace(-4.0, 4.0, 4001)
 
@@ -174,7 +174,7 @@ def test_a_loop_shows_what_it_returns_by_ones():
 def test_check_grads_and_the_interpreter():
     check_grads(table, (0.4,), order=1, rtol=1e-4)
     compiled = jit_grad(lambda x: np.sum(square(x) * x)).compile(x3)
-    from jitad.evaluate import evaluate
+    from jitad.tape.evaluate import evaluate
     np.testing.assert_allclose(evaluate(compiled.tape, x3)[0], 3 * x3**2)
 
 

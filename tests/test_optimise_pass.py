@@ -3,16 +3,16 @@ import numpy as np
 import pytest
 from mixed_programs import LONG, N, program
 
-from jitad import optimise_pass
-from jitad.cache.identity import unwrap
-from jitad.differentiate import one, pullback
+from jitad.cache.keys.identity import unwrap
 from jitad.errors import TapeError
-from jitad.optimise import optimise, optimised
-from jitad.optimise_pass import Draft
-from jitad.optimise_scan import size
+from jitad.passes.differentiate.modes import one, pullback
+from jitad.passes.optimise import fixpoint as optimise_pass
+from jitad.passes.optimise.fixpoint import Draft
+from jitad.passes.optimise.rewrites import optimise, optimised
+from jitad.passes.optimise.scan import size
 from jitad.primitives.core import TABLE, full
 from jitad.primitives.reduce import reduce_sum
-from jitad.tape import Aval, Builder
+from jitad.tape.core import Aval, Builder
 from jitad.trace.recorder import record
 
 

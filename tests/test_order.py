@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from order_cases import FREE, GUARDED
 
-from jitad.cache.identity import unwrap
-from jitad.differentiate import pullback
-from jitad.evaluate import GuardMiss, evaluate
-from jitad.tape import Builder
+from jitad.cache.keys.identity import unwrap
+from jitad.passes.differentiate.modes import pullback
+from jitad.tape.core import Builder
+from jitad.tape.evaluate import GuardMiss, evaluate
 from jitad.trace.recorder import record
 
 TABLE = [(f"{family} {label}", f, shape) for family, rows in FREE.items() for label, f, shape in rows]

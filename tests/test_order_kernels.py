@@ -8,10 +8,10 @@ from programs import call, compare, run
 from test_order import numbers, tape_of
 
 from jitad import jit
-from jitad.compile.python_backend import load_python
-from jitad.differentiate import pullback
-from jitad.evaluate import evaluate
-from jitad.tape import Aval, Builder
+from jitad.compile.reference.python_backend import load_python
+from jitad.passes.differentiate.modes import pullback
+from jitad.tape.core import Aval, Builder
+from jitad.tape.evaluate import evaluate
 
 OWN = frozenset({"traced q", "searchsorted sorter", "choose clip", "weights", "weights all"})    # guarded or refused
 INTO_ONE = 20

@@ -6,8 +6,8 @@ import pytest
 from scipy import special
 
 import jitad
-from jitad.evaluate import GuardMiss, evaluate
-from jitad.prologue import split
+from jitad.passes.split.prologue import split
+from jitad.tape.evaluate import GuardMiss, evaluate
 from tests.public import fresh  # noqa: F401
 
 rng = np.random.default_rng(5)

@@ -16,10 +16,10 @@ import pytest
 from recorded import Recorded, user_module, x3
 from scipy import stats
 
-from jitad.cache.identity import unwrap
-from jitad.differentiate import one, pullback
+from jitad.cache.keys.identity import unwrap
 from jitad.errors import ArgumentTypeError, CaptureError, LeakedTracerError, MutationError, OutputError
-from jitad.evaluate import evaluate
+from jitad.passes.differentiate.modes import one, pullback
+from jitad.tape.evaluate import evaluate
 from jitad.trace.pytree import flatten, leaves_of, unflatten
 from jitad.trace.recorder import current, record
 

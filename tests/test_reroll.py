@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from jitad.cache.identity import unwrap
-from jitad.differentiate import one, pullback
-from jitad.evaluate import evaluate
-from jitad.reroll import reroll
+from jitad.cache.keys.identity import unwrap
+from jitad.passes.differentiate.modes import one, pullback
+from jitad.passes.reroll.reroll import reroll
+from jitad.tape.evaluate import evaluate
 from jitad.trace.recorder import record
 
 rng = np.random.default_rng(11)

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from test_reroll import Q, T, Y, garch_slots, hmm_vectors, kalman, rk4, rolled, scans
 
 import jitad
-from jitad.cache.identity import unwrap
-from jitad.evaluate import GuardMiss, evaluate
-from jitad.reroll import reroll
-from jitad.tape import Builder
+from jitad.cache.keys.identity import unwrap
+from jitad.passes.reroll.reroll import reroll
+from jitad.tape.core import Builder
+from jitad.tape.evaluate import GuardMiss, evaluate
 from jitad.trace.recorder import record
 
 rng = np.random.default_rng(5)

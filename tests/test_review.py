@@ -6,13 +6,13 @@ import pytest
 
 import jitad.primitives  # noqa: F401  (fills the table)
 from jitad import jit, jit_grad
-from jitad.differentiate import pushforward
-from jitad.evaluate import evaluate
-from jitad.optimise import optimise
+from jitad.passes.differentiate.modes import pushforward
+from jitad.passes.optimise.rewrites import optimise
 from jitad.primitives.core import TABLE, select
 from jitad.primitives.reduce import reduce_sum
 from jitad.primitives.view import broadcast_to
-from jitad.tape import Aval, Builder
+from jitad.tape.core import Aval, Builder
+from jitad.tape.evaluate import evaluate
 
 N = 200
 

@@ -11,12 +11,25 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from jitad.compile import ir, machine_fft, machine_linalg, machine_order, machine_sparse, routines
-from jitad.compile.emit_llvm import emit_llvm
-from jitad.compile.emit_python import emit_python
-from jitad.compile.loops import STATUS_LINALG, Buffer, Call, Program
-from jitad.compile.lower import _routine
-from jitad.compile.native import compile_module
+from jitad.compile.emit.llvm import emit_llvm
+from jitad.compile.emit.python import emit_python
+from jitad.compile.llvm import ir
+from jitad.compile.llvm.native import compile_module
+from jitad.compile.lower.loops import STATUS_LINALG, Buffer, Call, Program
+from jitad.compile.lower.lower import _routine
+from jitad.compile.reference import (
+    fft as machine_fft,
+)
+from jitad.compile.reference import (
+    linalg as machine_linalg,
+)
+from jitad.compile.reference import (
+    order as machine_order,
+)
+from jitad.compile.reference import (
+    sparse as machine_sparse,
+)
+from jitad.compile.routines import table as routines
 from jitad.primitives.core import TABLE
 
 CASES = [(1, "f8"), (2, "f8"), (5, "f8"), (40, "f8"), (200, "f8"), (5, "f4"), (40, "f4")]

@@ -9,12 +9,12 @@ import mpmath
 import numpy as np
 import pytest
 
-from jitad.differentiate import pullback, pushforward
-from jitad.evaluate import evaluate
-from jitad.primitives import linalg
+from jitad.passes.differentiate.modes import pullback, pushforward
 from jitad.primitives.core import TABLE, full, select
+from jitad.primitives.linalg import systems as linalg
 from jitad.primitives.reduce import contract, reduce_sum
-from jitad.tape import Aval, Builder, Value
+from jitad.tape.core import Aval, Builder, Value
+from jitad.tape.evaluate import evaluate
 
 INF, NAN = math.inf, math.nan
 

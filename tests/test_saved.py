@@ -16,9 +16,9 @@ import scipy.sparse
 import jitad
 from benchmarks.models import MODELS
 from jitad import SignatureError, TapeFileError
+from jitad.export.data import tape_data, tape_of
 from jitad.primitives.core import TABLE
-from jitad.saved_data import tape_data, tape_of
-from jitad.tape import Aval, Builder
+from jitad.tape.core import Aval, Builder
 
 
 @dataclass

@@ -9,13 +9,13 @@ import pytest
 from scipy import special
 
 import jitad.primitives  # noqa: F401  (fills the table)
-from jitad.compile import scalar_numpy
-from jitad.compile.cython_special import is_special
-from jitad.compile.scalar import Expr, bits, call, cast, const, load, select, unbits, var
-from jitad.compile.special_routines import ROUTINES
-from jitad.compile.vectormath import EXPANSIONS
+from jitad.compile.math.algorithms import ROUTINES
+from jitad.compile.math.cython_special import is_special
+from jitad.compile.math.table import EXPANSIONS
+from jitad.compile.reference import scalar as scalar_numpy
 from jitad.primitives import scalars
 from jitad.primitives.core import TABLE
+from jitad.tape.expr import Expr, bits, call, cast, const, load, select, unbits, var
 
 UFUNCS = [row for row in TABLE.values() if row.ufunc is not None]
 MACHINE = "sqrt floor ceil trunc rint copysign select bits unbits cast not"
@@ -43,7 +43,7 @@ def test_scalar_code_at_special_values(row, kind) -> None:
 
 
 def checks_aval(kind: str):
-    from jitad.tape import Aval
+    from jitad.tape.core import Aval
     return Aval((), scalar_numpy.DTYPES[kind])
 
 

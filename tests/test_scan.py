@@ -6,12 +6,12 @@ import pytest
 from scipy.special import logsumexp
 
 import jitad
-from jitad.cache.identity import unwrap
-from jitad.compile.python_backend import load_python
-from jitad.compile.runtime import Kernel, argument_type
-from jitad.differentiate import one, pullback, pushforward
-from jitad.evaluate import evaluate
-from jitad.optimise import optimise
+from jitad.cache.keys.identity import unwrap
+from jitad.compile.entry.runtime import Kernel, argument_type
+from jitad.compile.reference.python_backend import load_python
+from jitad.passes.differentiate.modes import one, pullback, pushforward
+from jitad.passes.optimise.rewrites import optimise
+from jitad.tape.evaluate import evaluate
 from jitad.trace.recorder import record
 
 rng = np.random.default_rng(7)

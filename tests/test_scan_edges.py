@@ -6,14 +6,14 @@ import pytest
 from test_scan import close, compiled, plain
 
 import jitad
-from jitad.differentiate import one, pullback, pushforward
 from jitad.errors import ConcretizationError, TapeError, UnsupportedOperationError
-from jitad.evaluate import evaluate
-from jitad.optimise import optimise, size
+from jitad.passes.differentiate.modes import one, pullback, pushforward
+from jitad.passes.optimise.rewrites import optimise, size
 from jitad.primitives.core import TABLE, cast
 from jitad.primitives.reduce import reduce_sum
 from jitad.primitives.scan import Form, loop
-from jitad.tape import Aval, Builder
+from jitad.tape.core import Aval, Builder
+from jitad.tape.evaluate import evaluate
 
 F8, F4, I8, B1 = map(np.dtype, ("f8", "f4", "i8", "?"))
 rng = np.random.default_rng(3)

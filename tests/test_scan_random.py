@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 from test_scan import close, compiled, plain
 
-from jitad.differentiate import pullback, pushforward
-from jitad.evaluate import evaluate
-from jitad.optimise import optimise
+from jitad.passes.differentiate.modes import pullback, pushforward
+from jitad.passes.optimise.rewrites import optimise
 from jitad.primitives.core import TABLE, cast, full, lift, select
 from jitad.primitives.reduce import contract, cumsum, reduce_sum
 from jitad.primitives.scan import loop, loop_in_chunks
 from jitad.primitives.view import broadcast_to, slice_dims, transpose
-from jitad.tape import Aval, Builder
+from jitad.tape.core import Aval, Builder
+from jitad.tape.evaluate import evaluate
 
 F8 = np.dtype("f8")
 UNARY = ("sin", "tanh", "exp", "square", "neg", "arctan", "expit", "abs")

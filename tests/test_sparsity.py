@@ -11,18 +11,18 @@ from scipy.sparse import csr_array, random_array
 from test_scan_random import Random as Loop
 
 import jitad.primitives  # noqa: F401  (fills the table)
-from jitad.derive import _by_columns
-from jitad.derive_sparse import sparse_hessian, sparse_jacobian, structure
-from jitad.differentiate import one, pullback
-from jitad.evaluate import evaluate
+from jitad.call.build.derive import _by_columns
+from jitad.call.build.sparse import sparse_hessian, sparse_jacobian, structure
+from jitad.passes.differentiate.modes import one, pullback
+from jitad.passes.sparsity.colours import columns_apart, single, star
+from jitad.passes.sparsity.patterns import propagate, units
 from jitad.primitives.core import TABLE, stop_gradient
 from jitad.primitives.index import gather, put, scatter
 from jitad.primitives.reduce import contract, cumsum, reduce_sum
 from jitad.primitives.scan import loop
 from jitad.primitives.view import slice_dims
-from jitad.sparsity import propagate, units
-from jitad.sparsity_colours import columns_apart, single, star
-from jitad.tape import Aval, Builder
+from jitad.tape.core import Aval, Builder
+from jitad.tape.evaluate import evaluate
 
 F8 = np.dtype("f8")
 ROWS = [row for row in TABLE.values() if row.samples and row.kind not in ("input", "const")]

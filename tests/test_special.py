@@ -13,14 +13,14 @@ from trace_cases import gradients, tape_of, traced
 
 import jitad.primitives  # noqa: F401  (fills the table)
 from jitad import jit
-from jitad.differentiate import pullback
 from jitad.errors import UnsupportedOperationError
-from jitad.evaluate import evaluate
+from jitad.passes.differentiate.modes import pullback
 from jitad.primitives.core import TABLE
 from jitad.primitives.numeric import ARRAYS, ROUTINES
-from jitad.tape import Builder, Tape
-from jitad.testing_rules import Case, Graph
-from jitad.trace.scipy_functions import SUBSTITUTES
+from jitad.tape.core import Builder, Tape
+from jitad.tape.evaluate import evaluate
+from jitad.testing.rules import Case, Graph
+from jitad.trace.scipy_rules.functions import SUBSTITUTES
 
 INF, NAN = math.inf, math.nan
 RNG = np.random.default_rng(11)

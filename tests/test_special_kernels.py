@@ -13,18 +13,20 @@ import pytest
 from scipy import special
 
 import jitad
-from jitad.compile import cython_special, ir, scalar_loops
-from jitad.compile.native import compile_module, load_code
-from jitad.compile.python_backend import load_python
-from jitad.compile.runtime import Kernel, argument_type
-from jitad.evaluate import evaluate
-from jitad.optimise import optimise
+from jitad.compile.emit import columns as scalar_loops
+from jitad.compile.entry.runtime import Kernel, argument_type
+from jitad.compile.llvm import ir
+from jitad.compile.llvm.native import compile_module, load_code
+from jitad.compile.math import cython_special
+from jitad.compile.reference.python_backend import load_python
+from jitad.passes.optimise.rewrites import optimise
 from jitad.primitives.core import TABLE, Primitive
-from jitad.tape import Aval, Builder
-from jitad.testing_rules import cases
+from jitad.tape.core import Aval, Builder
+from jitad.tape.evaluate import evaluate
+from jitad.testing.rules import cases
 
 ROWS = [row for row in TABLE.values() if row.samples and getattr(row.partials, "__module__", "").startswith(
-    "jitad.primitives.special")]
+    "jitad.primitives.special.ufuncs")]
 DIFFERENCES = {"jv_order2": 1e-10, "yv_order2": 1e-10, "jv_order1": 1e-11, "yv_order1": 1e-11}
 
 

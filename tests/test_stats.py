@@ -10,11 +10,11 @@ import scipy.stats as st
 from stats_cases import METHODS, UNIVARIATE, arguments, differentiable, invalid_arguments, is_discrete
 from trace_cases import gradients, tape_of
 
-from jitad.cache.identity import unwrap
-from jitad.evaluate import evaluate
-from jitad.trace.distributions import stand_in
+from jitad.cache.keys.identity import unwrap
+from jitad.tape.evaluate import evaluate
 from jitad.trace.recorder import record
-from jitad.trace.stats_rules import RULES, distributions, standing
+from jitad.trace.scipy_rules.stats.distributions import stand_in
+from jitad.trace.scipy_rules.stats.rules import RULES, distributions, standing
 
 NAMES = [f"{name}.{method}" for name, method in METHODS]
 

@@ -7,8 +7,8 @@ import pytest
 import scipy.stats as st
 from trace_cases import gradients, tape_of
 
-from jitad.evaluate import evaluate
-from jitad.trace.distributions import stand_in
+from jitad.tape.evaluate import evaluate
+from jitad.trace.scipy_rules.stats.distributions import stand_in
 
 FAR = 1e200
 

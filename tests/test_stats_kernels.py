@@ -7,7 +7,7 @@ from public import fresh  # noqa: F401
 from stats_cases import METHODS, arguments
 
 import jitad
-from jitad.evaluate import evaluate
+from jitad.tape.evaluate import evaluate
 from jitad.trace.pytree import leaves_of
 
 TAILS = {("norm", "logcdf"), ("gamma", "sf"), ("t", "cdf"), ("cauchy", "ppf"), ("pareto", "var")}

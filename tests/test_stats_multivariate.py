@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import scipy.stats as st
 
-from jitad.cache.identity import unwrap
-from jitad.differentiate import pullback
-from jitad.evaluate import GuardMiss, evaluate
-from jitad.tape import Builder
+from jitad.cache.keys.identity import unwrap
+from jitad.passes.differentiate.modes import pullback
+from jitad.tape.core import Builder
+from jitad.tape.evaluate import GuardMiss, evaluate
 from jitad.trace.recorder import record
 
 rng = np.random.default_rng(0)

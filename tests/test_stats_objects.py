@@ -15,7 +15,7 @@ from scipy import stats
 from scipy.stats import bernoulli, multivariate_normal, norm
 
 import jitad
-from jitad.cache.identity import unwrap
+from jitad.cache.keys.identity import unwrap
 from jitad.errors import CaptureError, MutationError, UnsupportedOperationError
 from jitad.trace.recorder import record
 

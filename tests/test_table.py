@@ -12,8 +12,8 @@ import pytest
 from checks import Case, CheckFailure, Graph, cases
 
 import jitad.primitives  # noqa: F401  (fills the table)
-from jitad.evaluate import evaluate
 from jitad.primitives.core import FLOATS, TABLE, Primitive
+from jitad.tape.evaluate import evaluate
 
 WITHOUT_SAMPLES = {
     "input": "not an operation",
@@ -52,7 +52,7 @@ def test_rows_with_float_results_have_a_rule(row: Primitive) -> None:
 
 
 def jitad_aval(a: np.ndarray) -> Any:
-    from jitad.tape import Aval
+    from jitad.tape.core import Aval
     return Aval(a.shape, a.dtype)
 
 
@@ -181,7 +181,7 @@ def reversed_directions(graph: Graph) -> tuple[Any, Any, Any]:
 
 def test_evaluate_is_the_oracle_for_every_sample() -> None:
     """A tape of all elementwise rows at once: nothing depends on what else is on the tape."""
-    from jitad.tape import Aval, Builder
+    from jitad.tape.core import Aval, Builder
     builder = Builder()
     x = builder.input(Aval((4,), np.dtype(np.float64)), "x")
     rows = [r for r in UFUNCS if r.ufunc.nin == 1 and r.name not in ("invert",)]

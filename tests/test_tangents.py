@@ -7,11 +7,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from programs import Random
 
-from jitad.differentiate import one, pullback, pushforward
-from jitad.differentiate_onehot import LONE, MOST, Block, Entries, Tangents, added
-from jitad.evaluate import evaluate
+from jitad.passes.differentiate.modes import one, pullback, pushforward
+from jitad.passes.differentiate.tangents import LONE, MOST, Block, Entries, Tangents, added
 from jitad.primitives.reduce import reduce_sum
-from jitad.tape import Builder
+from jitad.tape.core import Builder
+from jitad.tape.evaluate import evaluate
 
 ROWS, SHAPE = 24, (3, 4)
 RNG = np.random.default_rng(8)

@@ -8,18 +8,18 @@ import pytest
 from long_programs import irregular
 
 import jitad
-from jitad.compile import tapemachine_schedule as schedule
-from jitad.compile.cython_special import is_special
-from jitad.compile.kernel_errors import SignatureMiss, StatusMiss
-from jitad.compile.loops import tag
-from jitad.compile.scalar import Expr, var
-from jitad.compile.special_routines import ROUTINES
-from jitad.compile.tapemachine import machine_of
-from jitad.differentiate import one, pullback
-from jitad.evaluate import evaluate
+from jitad.compile.entry.kernel_errors import SignatureMiss, StatusMiss
+from jitad.compile.lower.loops import tag
+from jitad.compile.math.algorithms import ROUTINES
+from jitad.compile.math.cython_special import is_special
+from jitad.compile.tapemachine import schedule as schedule
+from jitad.compile.tapemachine.machine import machine_of
+from jitad.passes.differentiate.modes import one, pullback
 from jitad.primitives.core import TABLE, cast
 from jitad.primitives.reduce import reduce_sum
-from jitad.tape import Aval, Builder
+from jitad.tape.core import Aval, Builder
+from jitad.tape.evaluate import evaluate
+from jitad.tape.expr import Expr, var
 
 
 def plain(prim):

@@ -9,8 +9,8 @@ import pytest
 from long_programs import irregular
 
 import jitad
-from jitad import entry_machine
-from jitad.compile.tapemachine import MachineKernel
+from jitad.call.build import machine as entry_machine
+from jitad.compile.tapemachine.machine import MachineKernel
 from jitad.errors import ArgumentTypeError, UnsupportedOperationError
 
 

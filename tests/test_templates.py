@@ -10,9 +10,10 @@ import scipy.stats
 from stats_cases import METHODS, MOMENTS, shape_names
 from trace_cases import TABLE, flat
 
-from jitad.trace import distributions, templates
+from jitad.trace import templates
 from jitad.trace.recorder import Recorder
-from jitad.trace.scipy_functions import SUBSTITUTES
+from jitad.trace.scipy_rules.functions import SUBSTITUTES
+from jitad.trace.scipy_rules.stats import distributions
 from jitad.trace.tracer import Tracer
 
 NEVER = 10**9

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy import special
 from trace_cases import TABLE, flat, gradients, tape_of, traced
 
-from jitad.evaluate import evaluate
-from jitad.trace.scipy_functions import SUBSTITUTES
+from jitad.tape.evaluate import evaluate
+from jitad.trace.scipy_rules.functions import SUBSTITUTES
 
 
 def data(shapes, dtype, seed=0):

@@ -37,12 +37,15 @@ from vectormath_reference import (
 )
 
 from jitad import jit
-from jitad.compile import ir, scalar_llvm, scalar_numpy, vectormath_explog
-from jitad.compile.ir_builder import Builder
-from jitad.compile.native import compile_module
-from jitad.compile.scalar import call, cast, const, select, var
-from jitad.compile.vectormath import EXPANSIONS
-from jitad.compile.vectormath_numba import intrinsic
+from jitad.compile.emit import scalar as scalar_llvm
+from jitad.compile.llvm import ir
+from jitad.compile.llvm.builder import Builder
+from jitad.compile.llvm.native import compile_module
+from jitad.compile.math import explog as vectormath_explog
+from jitad.compile.math.numba import intrinsic
+from jitad.compile.math.table import EXPANSIONS
+from jitad.compile.reference import scalar as scalar_numpy
+from jitad.tape.expr import call, cast, const, select, var
 
 
 @pytest.fixture(autouse=True)

@@ -9,10 +9,10 @@ import scipy.linalg
 from scipy import special
 
 import jitad.primitives  # noqa: F401
-from jitad.differentiate import pullback
-from jitad.evaluate import evaluate
-from jitad.tape import Aval, Builder, Tape, Where
-from jitad.trace.scipy_functions import SUBSTITUTES
+from jitad.passes.differentiate.modes import pullback
+from jitad.tape.core import Aval, Builder, Tape, Where
+from jitad.tape.evaluate import evaluate
+from jitad.trace.scipy_rules.functions import SUBSTITUTES
 from jitad.trace.tracer import Tracer
 
 solve_triangular = SUBSTITUTES[scipy.linalg.solve_triangular]

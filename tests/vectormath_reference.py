@@ -11,10 +11,10 @@ import numba
 import numpy as np
 from scipy import special
 
-from jitad.compile import scalar_numpy
-from jitad.compile.scalar import var
-from jitad.compile.vectormath import EXPANSIONS
-from jitad.compile.vectormath_numba import intrinsic
+from jitad.compile.math.numba import intrinsic
+from jitad.compile.math.table import EXPANSIONS
+from jitad.compile.reference import scalar as scalar_numpy
+from jitad.tape.expr import var
 
 HALF_PI, TINY, HUGE = math.pi / 2, 5e-324, 1.7976931348623157e308
 SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 2.0, -2.0, -3.0, 0.5, TINY, -TINY, 2.0**-1022,

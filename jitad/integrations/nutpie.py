@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from jitad.api import jit_grad
+from jitad.api.transforms import jit_grad
 from jitad.errors import JitadError, SignatureError
 
 __all__ = ["NutpieError", "from_logp"]

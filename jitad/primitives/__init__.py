@@ -1,26 +1,7 @@
 """The table of primitives: importing this package fills `core.TABLE`."""
-from jitad.primitives import (
-    core,
-    custom,
-    elementwise,
-    fft,
-    index,
-    linalg,
-    order,
-    reduce,
-    scan,
-    sparse,
-    special,
-    special_bessel,
-    special_cdf,
-    special_error,
-    special_gamma,
-    special_other,
-    special_polynomials,
-    special_power,
-    view,
-)
+from jitad.primitives import core, custom, elementwise, fft, index, order, reduce, scan, sparse, view
+from jitad.primitives.linalg import systems
+from jitad.primitives.special import bessel, cdf, error, gamma, other, polynomials, power, ufuncs
 
-__all__ = ["core", "custom", "elementwise", "fft", "index", "linalg", "order", "reduce", "scan", "sparse", "special",
-           "special_bessel", "special_cdf", "special_error", "special_gamma", "special_other", "special_polynomials",
-           "special_power", "view"]
+__all__ = ["bessel", "cdf", "core", "custom", "elementwise", "error", "fft", "gamma", "index", "order", "other",
+           "polynomials", "power", "reduce", "scan", "sparse", "systems", "ufuncs", "view"]

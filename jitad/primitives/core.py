@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jitad.compile.scalar import Expr, call
 from jitad.errors import TapeError, UnsupportedOperationError
-from jitad.tape import Aval, Builder, Value
+from jitad.tape.core import Aval, Builder, Value
+from jitad.tape.expr import Expr, call
 
 TABLE: dict[str, Primitive] = {}
 SUPPORTED = frozenset("float64 float32 int8 int16 int32 int64 uint8 uint16 uint32 bool".split())

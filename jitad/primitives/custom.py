@@ -12,7 +12,7 @@ import numpy as np
 
 from jitad.errors import UnsupportedOperationError
 from jitad.primitives.core import Primitive
-from jitad.tape import Aval, Value
+from jitad.tape.core import Aval, Value
 
 custom = Primitive("custom", kind="custom", evaluate=lambda y, *rest, **params: y, infer=lambda y, *rest, **params: y,
                    cost=0)
@@ -33,7 +33,7 @@ class Code:
                  operands: tuple[Aval, ...], size: int, dtype: np.dtype[Any]) -> None:
         self.name, self.function, self.serve = name, function, serve
         self.operands, self.size, self.dtype = operands, size, dtype
-        self.entry: Any = None                           # how compiled code calls it; see `jitad.compile.opaque`
+        self.entry: Any = None                           # how compiled code calls it; see `jitad.compile.entry.opaque`
 
     def __repr__(self) -> str:
         return f"`{self.name}`"

@@ -68,7 +68,7 @@ logaddexp2 = elementwise("logaddexp2", np.logaddexp2, lambda y, a, b: _shares(a,
 
 def _shares(a, b, base=1.0):  # type: ignore[no-untyped-def]
     """exp(a) and exp(b) over their sum; equal infinities share. One difference serves both."""
-    from jitad.primitives.special import expit
+    from jitad.primitives.special.ufuncs import expit
 
     equal, difference = logical_and(eq(a, b), isinf(a)), (a - b) * base
     return select(equal, 0.5, expit(difference)), select(equal, 0.5, expit(-difference))

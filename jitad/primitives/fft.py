@@ -5,7 +5,7 @@ dimension of two holds the real and the imaginary part. With ``w = exp(-2 pi i /
     rdft(x)[k]  = sum_j x[j] w^(j k),  k <= n / 2   irdft(x)[j] = sum_(k <= n / 2) Re(x[k] w^(-j k))
 
 As real linear maps the two of each line are each other's adjoints. All functions of `numpy.fft` are made of them
-(`jitad.trace.numpy_fft`).
+(`jitad.trace.numpy_rules.algebra.fft`).
 """
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from jitad.primitives.core import Primitive, linear
-from jitad.tape import Aval, Value
+from jitad.tape.core import Aval, Value
 
 Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from jitad.compile import scalar
 from jitad.primitives.core import TABLE, Primitive, full, linear, select
 from jitad.primitives.view import Map, broadcast_to, expand_dims, identity_map, places, slice_dims, squeeze, view
-from jitad.tape import Aval, Value
+from jitad.tape import expr as scalar
+from jitad.tape.core import Aval, Value
 
 
 def _front(x: Any, axes: tuple[int, ...]) -> Any:

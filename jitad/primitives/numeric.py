@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from jitad.compile import scalar
 from jitad.primitives.scipy_ufuncs import ufuncs
+from jitad.tape import expr as scalar
 
 Column = tuple[float, ...]
 NAMES = {"lgamma": "gammaln", "digamma": "psi"}

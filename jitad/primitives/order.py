@@ -1,6 +1,6 @@
 """Order, search and places: rows with integer results, through which no derivative flows, and the linear recurrence.
 
-Sorting, quantiles and interpolation are gathers by such integers (`jitad.trace.numpy_order` and its neighbours), so
+Sorting, quantiles and interpolation are gathers by such integers (see `jitad/trace/numpy_rules/`), so
 that their derivatives are those of `gather`: a derivative goes where the element went.
 """
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from jitad.primitives.core import TABLE, Cotangents, Primitive, cast, select
 from jitad.primitives.reduce import kept, reduce_max, reduce_min, reduce_sum, restore
 from jitad.primitives.view import Map, broadcast_to, slice_dims, spread
-from jitad.tape import Aval, Value
+from jitad.tape.core import Aval, Value
 
 INTP = np.dtype(np.int64)
 Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]

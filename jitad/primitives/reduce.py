@@ -7,7 +7,7 @@ import numpy as np
 
 from jitad.primitives.core import Primitive, cast, linear, select
 from jitad.primitives.view import broadcast_to, diagonal, expand_dims, squeeze, view
-from jitad.tape import Aval, Value
+from jitad.tape.core import Aval, Value
 
 Axes = tuple[int, ...]
 

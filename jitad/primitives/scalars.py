@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from jitad.compile.scalar import Expr, call, cast, const, select
+from jitad.tape.expr import Expr, call, cast, const, select
 
 LOWEST = -2**63
 LOG2_E = 1.4426950408889634

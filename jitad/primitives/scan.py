@@ -30,7 +30,7 @@ a scan gives a *bundle* of dtype object, and nodes ``pick(bundle, index)`` take 
 are one node.
 
 The rules live above: derivatives in `jitad.differentiate_scan`, rewrites in `jitad.optimise_scan`, the loop in
-`jitad.compile.scan_lower`.
+`jitad.compile.lower.scan.lower`.
 """
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ import numpy as np
 from jitad.primitives.core import Primitive
 from jitad.primitives.index import concatenate, reshape
 from jitad.primitives.view import view
-from jitad.tape import Aval, Builder, Node, Tape, Value
+from jitad.tape.core import Aval, Builder, Node, Tape, Value
 
 CHUNK = 32                                      # steps of a loop in chunks
 Step = tuple[int, int]                          # (offset, step) of a scanned array

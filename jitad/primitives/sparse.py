@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from jitad.primitives.core import Cotangents, linear
-from jitad.tape import Aval, Value
+from jitad.tape.core import Aval, Value
 
 
 def _row_of(indptr: Any) -> np.ndarray:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from jitad.primitives.core import Primitive, linear, made
-from jitad.tape import Aval, Builder, Node, Value
+from jitad.tape.core import Aval, Builder, Node, Value
 
 Term = tuple[int, int]                       # (dimension of the result, step)
 Map = tuple[tuple[int, tuple[Term, ...]], ...]   # for each dimension of the source: (offset, terms)

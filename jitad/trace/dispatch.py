@@ -14,7 +14,7 @@ import numpy as np
 
 from jitad.errors import ConcretizationError, MutationError, UnsupportedOperationError
 from jitad.primitives.core import lift
-from jitad.tape import Builder, Value
+from jitad.tape.core import Builder, Value
 from jitad.trace.leaves import altered, is_complex
 from jitad.trace.reasons import WHY, advice
 
@@ -128,12 +128,12 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 
 def _called(function: Any, /, *args: Any, **kwargs: Any) -> Any:
-    from jitad.trace import numpy_functions  # noqa: F401  (fills the table)
+    from jitad.trace.numpy_rules import functions as numpy_functions  # noqa: F401  (fills the table)
 
     args, kwargs = plain(args), plain(kwargs)
     builder = builder_in(args, kwargs)
     if complex_in(args, kwargs):
-        from jitad.trace import complexes
+        from jitad.trace.complexes import pairs as complexes
 
         with noted_line(builder):
             return complexes.function(function, args, kwargs)
@@ -233,7 +233,7 @@ def as_value(builder: Builder | None, operand: Any) -> Any:
             np.array([stand_in(p.shape) for p in parts])            # raises NumPy's own message
         return call(np.stack, parts)
     if is_complex(operand):
-        from jitad.trace.complexes import constant
+        from jitad.trace.complexes.pairs import constant
 
         return constant(builder, operand)
     return lift(builder, checked(builder, operand))

@@ -8,9 +8,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from jitad.cache.signature import SCALARS
+from jitad.cache.keys.signature import SCALARS
 from jitad.primitives.core import SUPPORTED
-from jitad.tape import Aval
+from jitad.tape.core import Aval
 
 __all__ = ["altered", "as_plain", "aval_of", "is_complex", "is_dynamic", "is_plain", "packed", "packed_all", "refusal"]
 

@@ -14,7 +14,7 @@ import numpy as np
 from jitad.primitives.core import INPUT, cast
 from jitad.primitives.scan import Scanned, transplant
 from jitad.primitives.view import broadcast_to, transpose
-from jitad.tape import Aval, Builder, Node, Tape, Value
+from jitad.tape.core import Aval, Builder, Node, Tape, Value
 from jitad.trace.recorder import Recorder
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import optree
 
-from jitad.cache.signature import Leaf, describe
+from jitad.cache.keys.signature import Leaf, describe
 
 __all__ = ["NAMESPACE", "TreeDef", "bare", "classes_in", "count_leaves", "flatten", "leaves_of", "shown", "unflatten"]
 

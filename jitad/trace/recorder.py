@@ -21,16 +21,16 @@ from typing import Any
 
 import numpy as np
 
-from jitad.cache.guards import Unguardable, freeze
+from jitad.cache.keys.guards import Unguardable, freeze
 from jitad.errors import ArgumentTypeError, ConcretizationError, JitadError, LeakedTracerError, OutputError
-from jitad.evaluate import evaluate_node
 from jitad.primitives.core import TABLE
-from jitad.tape import Aval, Builder, Tape, Value, Where
-from jitad.trace.captures import Captures
-from jitad.trace.complexes import Complex, as_complex, constant, output_of, unpacked
+from jitad.tape.core import Aval, Builder, Tape, Value, Where
+from jitad.tape.evaluate import evaluate_node
+from jitad.trace.captures.captures import Captures
+from jitad.trace.captures.policy import is_user_class
+from jitad.trace.complexes.pairs import Complex, as_complex, constant, output_of, unpacked
 from jitad.trace.dispatch import plain
 from jitad.trace.leaves import aval_of, is_complex, is_dynamic, packed, refusal
-from jitad.trace.policy import is_user_class
 from jitad.trace.pytree import TreeDef, classes_in, flatten, unflatten
 from jitad.trace.tracer import Tracer
 from jitad.trace.where import is_library_file, user_line
@@ -278,7 +278,7 @@ class Recording:
 
 def record(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None,
            names: Sequence[str] | None = None) -> Recording:
-    """Run `target`, as `jitad.cache.identity.unwrap` gives it, on traced `args` and `kwargs`.
+    """Run `target`, as `jitad.cache.keys.identity.unwrap` gives it, on traced `args` and `kwargs`.
 
     Raises `ArgumentTypeError` for an argument that cannot be on a tape, `OutputError` for a result that cannot,
     `CaptureError` and `MutationError` for captures that cannot be followed, and what the function raises.

@@ -17,7 +17,7 @@ import numpy as np
 
 from jitad.primitives.core import CONST, INPUT, TABLE
 from jitad.primitives.view import shown
-from jitad.tape import Aval, Builder, Node, Value, Where
+from jitad.tape.core import Aval, Builder, Node, Value, Where
 from jitad.trace.recorder import Recorder
 from jitad.trace.tracer import Tracer
 

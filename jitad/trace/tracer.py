@@ -11,10 +11,13 @@ import numpy as np
 
 from jitad.primitives.core import cast, made
 from jitad.primitives.view import Map, shown
-from jitad.tape import Aval, Builder, Value
-from jitad.trace import ufuncs
+from jitad.tape.core import Aval, Builder, Value
+from jitad.trace.arrays.storage import Storage
+from jitad.trace.arrays.viewing import through_view
+from jitad.trace.arrays.windows import Window, through_map
 from jitad.trace.dispatch import call, noted, noted_line, strong
-from jitad.trace.operators import (
+from jitad.trace.ufuncs import rules as ufuncs
+from jitad.trace.ufuncs.operators import (
     binary,
     compare,
     concrete,
@@ -27,10 +30,7 @@ from jitad.trace.operators import (
     refused_property,
     unary,
 )
-from jitad.trace.storage import Storage
-from jitad.trace.viewing import through_view
 from jitad.trace.where import is_library_file
-from jitad.trace.windows import Window, through_map
 
 MATCH_CLASS = opmap["MATCH_CLASS"]
 
@@ -125,7 +125,7 @@ class Tracer(Value):
         return self._text(repr)
 
     def _text(self, write: Callable[[Any], str]) -> str:
-        from jitad.trace.asking import text_of
+        from jitad.trace.captures.introspection import text_of
 
         recorded = hasattr(self.builder, "concrete") and self.recorder.active
         return text_of(self, write) if recorded else f"<traced {self.aval}>"
@@ -192,7 +192,7 @@ class Tracer(Value):
     @property                                                       # type: ignore[misc]
     def __class__(self) -> type:                                    # type: ignore[override]
         """In ``case float():`` of a `match`, which asks nobody else, what this stands for."""
-        from jitad.trace.asking import stood_for
+        from jitad.trace.captures.introspection import stood_for
 
         frame = sys._getframe(1)
         matching = frame.f_code.co_code[frame.f_lasti] == MATCH_CLASS and not is_library_file(frame.f_code.co_filename)
@@ -242,7 +242,7 @@ class Tracer(Value):
             short = element_of(self, index)
             if short is not None:
                 return strong(short) if short.weak else short
-        from jitad.trace.indexing import getitem
+        from jitad.trace.arrays.indexing import getitem
 
         try:
             return strong(getitem(self, index))
@@ -251,7 +251,7 @@ class Tracer(Value):
             raise
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        from jitad.trace.assign import setitem
+        from jitad.trace.arrays.assign import setitem
 
         with noted_line(self.builder):
             setitem(self, index, value)

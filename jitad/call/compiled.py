@@ -1,0 +1,244 @@
+"""`CompiledTape`: one signature of one function, held in the hand."""
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jitad.call.build.entry import Entry
+from jitad.call.request.request import Arguments
+from jitad.compile.entry.forks import gate
+from jitad.errors import SignatureError, UnsupportedOperationError
+from jitad.tape.core import Tape
+from jitad.tape.display import Text
+from jitad.trace.leaves import is_complex
+
+if TYPE_CHECKING:
+    from jitad.call.transformed import Transformed
+    from jitad.export.graph import TapeGraph
+
+
+class CompiledTape:
+    """The tape and machine code for one signature. Made by ``g.compile(*args)``.
+
+    A call with other shapes, dtypes or captured values warns with `TapeMismatchWarning`, compiles,
+    and keeps the new tape beside the old one in the cache. For another function of the same signature there is only
+    `compile` again: a `CompiledTape` is bound to its own.
+
+    It pickles as the function together with the arguments that it was made for, since which way the code takes may
+    depend on their values; where it is read, it is compiled again, or found on the disk.
+
+    >>> import numpy as np, jitad
+    >>> compiled = jitad.jit_grad(lambda x: np.sum(x * x)).compile(np.zeros(2))
+    >>> compiled(np.array([1.0, 2.0]))
+    array([2., 4.])
+    """
+
+    def __init__(self, transformed: Transformed, entry: Entry, arguments: Arguments):
+        self._transformed, self._entry, self._arguments = transformed, entry, arguments
+        self.__wrapped__, self.__jitad_transform__ = transformed.__wrapped__, transformed.__jitad_transform__
+        self.kernel                                       # noqa: B018  compiles
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return self._transformed(*args, **kwargs)
+
+    def __jitad_nested__(self, view: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Called by recorded code: as the function that it was made from."""
+        return self._transformed.__jitad_nested__(view, args, kwargs)
+
+    @property
+    def tape(self) -> Tape:
+        """The optimised tape. What runs on the tape machine has none until it is asked for, which takes its time."""
+        self._entry.complete(self._transformed._target, self._arguments)
+        return self._entry.tape
+
+    @property
+    def tier(self) -> str:
+        """What runs: ``"kernel"``, compiled code, or ``"machine"``, an interpreter of op-codes for what is too long and
+        too irregular to compile."""
+        return self._kernel.tier
+
+    @property
+    def signature(self) -> Any:
+        """What of the arguments the tape depends on."""
+        return self._entry.signature
+
+    @property
+    def source(self) -> Text:
+        """The generated code as Python source; of what runs on the tape machine, a list of its op-codes."""
+        return Text(self._kernel.source if self.tier == "machine" else self._printable.source)
+
+    @property
+    def source_file(self) -> Path:
+        """The generated code in a file of its own, which lives as long as the process.
+
+        Raises `UnsupportedOperationError` for what runs on the tape machine, as `step` does.
+        """
+        from jitad.compile.emit.source import write
+
+        self._require_kernel()
+        return write(self._printable.source)
+
+    def step(self, *args: Any, **kwargs: Any) -> Any:
+        """What a call gives, by the generated code run as plain Python: set a breakpoint in `source_file`.
+
+        Raises `SignatureError` for arguments of another signature, and where the kernel would stop.
+        """
+        from jitad.compile.emit.source import run
+
+        self._require_kernel()
+        inputs = self._inputs_like(args, kwargs)
+        status, outputs = run(self.source_file, self._printable.program, self.tape, inputs)
+        if status:
+            raise SignatureError(
+                f"the generated code stopped with status {status}: these arguments are not served by it")
+        return self._entry.result.build(outputs[0] if len(outputs) == 1 else outputs)
+
+    def _inputs_like(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """The flat inputs for arguments of the tape's own signature."""
+        arguments = self._transformed._arguments(args, kwargs)
+        if arguments.signature != self._entry.signature:
+            raise SignatureError("the arguments have another signature than the compiled tape")
+        return [*arguments.inputs, *self._inputs()[len(self._arguments.inputs):]]
+
+    def _inputs(self) -> list[Any]:
+        captured = self._entry.captured(self._transformed._target)
+        if captured is None:
+            raise SignatureError(f"what `{self._transformed.__name__}` captures has changed; compile again")
+        return [*self._arguments.inputs, *captured]
+
+    @cached_property
+    def _kernel(self) -> Any:
+        return self._entry.kernel(self._inputs())
+
+    @cached_property
+    def _printable(self) -> Any:
+        """The kernel with its program, which one from the disk does not have."""
+        from jitad.compile.entry.runtime import Kernel
+
+        return self._kernel if isinstance(self._kernel, Kernel) else Kernel(self.tape, self._kernel.kinds)
+
+    @property
+    def kernel(self) -> Any:
+        """The bare compiled function over the flat inputs: no checks but shapes and types."""
+        return self._kernel.call
+
+    def interpret(self, *args: Any, **kwargs: Any) -> Any:
+        """What a call gives, by the reference interpreter: the same tape, one NumPy call for each node.
+
+        Raises `SignatureError` for arguments of another signature.
+        """
+        inputs = self._inputs_like(args, kwargs)
+        self._entry.complete(self._transformed._target, self._arguments)
+        return self._entry.interpret(inputs)
+
+    def _require_kernel(self) -> None:
+        if self.tier == "machine":
+            raise UnsupportedOperationError(
+                f"`{self._transformed.__name__}` runs on the tape machine and has no generated code; "
+                'compile it with g.compile(*args, tier="kernel")')
+
+    @cached_property
+    def cfunc(self) -> Any:
+        """The value and gradient as a C function for samplers, everything but the vector bound.
+
+        ``.address`` of ``int64 f(uint64 dim, double* x, double* grad, double* logp, void* data)`` and
+        ``.data``, the pointer to pass as `data`. Status 0: fine; 1: value or gradient not finite, a
+        failed factorization, or the function raised `ValueError` or `ArithmeticError` at this point; -1: `dim`
+        is not the vector's length; -2: it raised another error, which is printed. Bound arrays and captured values are
+        copied as they are now, and what depends on them alone is computed once: later changes are not seen. The
+        object keeps alive what the function needs. It may run in several threads at once and takes no lock and no
+        GIL, but for points that take another way through the user's branches: those go through Python, as all points
+        do for what runs on the tape machine (there the sweeps run without the GIL).
+
+        Of a `batch`, `x` and `grad` are the whole arrays, `dim` their size, and `logp` has a value for each example;
+        status 1 says that something of it is not finite.
+
+        Raises `SignatureError` unless the differentiated argument is one float64 vector, and the value a float64.
+        """
+        from jitad.call.bound import bind
+        from jitad.compile.entry.callback import Callback, PythonCallback
+
+        if self._transformed._request.seed_name:
+            raise SignatureError(f"a C function is for a value and its gradient; `{self._transformed.__name__}` was "
+                                 f"compiled for {self._transformed._request.what}")
+        transformed, arguments = self._transformed.value_and_grad, self._arguments
+        place = transformed._request.argnums
+        leaf = arguments.leaves[arguments.span(place)[0]] if isinstance(place, int) and arguments.counts[
+            place] == 1 else None
+        several = bool(transformed._request.batch)
+        if not isinstance(leaf, np.ndarray) or (leaf.ndim != 1 and not several) or leaf.dtype != np.float64:
+            raise SignatureError(f"a C function needs one float64 vector to differentiate; `{transformed.__name__}` is "
+                                 f"differentiated by argument {place}; use ravel and reshape, or argnums=")
+        place %= len(arguments.args)
+        bound = bind(transformed, (*arguments.args[:place], *arguments.args[place + 1:]), arguments.kwargs)
+        arguments = bound.arguments(leaf)
+        with gate:
+            entry = transformed._entry(arguments)
+            tape = bound.tape_of(arguments)
+            dtype = (entry.machine.outputs[0][1] if entry.machine else entry.output(0)).dtype
+            if dtype != np.float64:
+                raise SignatureError(f"a C function needs a float64 value; `{transformed.__name__}` returns {dtype}")
+            if tape is None:
+                return PythonCallback(leaf.size, bound)
+            if several and entry.output(1).shape != leaf.shape:
+                raise SignatureError(f"a C function needs gradients as large as the array that varies: `out_axes` of "
+                                     f"`{transformed.__name__}` must be as its in_axes")
+            return Callback(tape.split.main, [leaf, *tape.data], bound, entry.name)
+
+    def graph(self) -> TapeGraph:
+        """The tape as a graph: ``.dot`` for Graphviz, ``.svg``; a notebook draws it."""
+        from jitad.export.graph import TapeGraph
+
+        return TapeGraph(self.tape)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the tape to a file, from which `jitad.load` makes it callable again, also on another machine.
+
+        The file is data alone: JSON, with the constants and the captured values as arrays. It does not have the
+        function: what takes another way through its branches cannot be served by it.
+
+        Raises `TapeFileError` for what cannot be in a file (Python code that the tape calls, containers of other
+        kinds than dicts, lists and tuples, named tuples and dataclasses), `OSError` where it cannot be written.
+        """
+        from jitad.export.saved import save
+
+        save(self, path)
+
+    def to_onnx(self, path: str | os.PathLike[str]) -> None:
+        """Write the tape, forward and reverse, as an ONNX model, whose outputs are ``value`` and ``gradient``.
+
+        A gradient with several leaves has an output for each, ``gradient_p_beta``; other results have the labels of
+        the tape. Inputs have the names of the arguments' leaves; captured values are constants, as they are now.
+        Where the inputs take another way through the function's branches than the tape, the outputs are NaN.
+
+        Needs the package onnx. Raises `UnsupportedOperationError` for an operation that ONNX has no counterpart of.
+        """
+        from jitad.export.onnx.graph import export
+
+        if any(map(is_complex, self._arguments.leaves)) or any(
+                form.startswith("complex") for form, _ in self._entry.result.forms):
+            raise UnsupportedOperationError(f"`{self._transformed.__name__}` has complex arguments or results, which a "
+                                            "model cannot have; pass and return real and imaginary parts")
+        both = self._transformed.value_and_grad.compile if self._transformed._request.what == "grad" else None
+        if both is not None:
+            return both(*self._arguments.args, **self._arguments.kwargs).to_onnx(path)
+        bound = dict(enumerate(self._inputs()[len(self._arguments.inputs):], len(self._arguments.inputs)))
+        export(self.tape, self._transformed.__name__, bound, path)
+
+    def __reduce__(self) -> Any:
+        return _compiled_for, (self._transformed, self._arguments.args, self._arguments.kwargs)
+
+    def __repr__(self) -> str:
+        names = ", ".join(f"{n}: {leaf}" for n, leaf in zip(self._entry.names, self.signature.leaves, strict=True))
+        size = f"{len(self._kernel.machine)} operations on the tape machine" if self.tier == "machine" else (
+            f"{len(self.tape)} nodes")
+        return f"<CompiledTape of {self._transformed.__name__} ({names}), {size}>"
+
+
+def _compiled_for(transformed: Transformed, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CompiledTape:
+    """What a pickled `CompiledTape` becomes."""
+    return transformed.compile(*args, **kwargs)

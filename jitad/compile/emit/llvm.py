@@ -1,0 +1,313 @@
+"""The second emitter: a program as one LLVM function, several times faster to compile.
+
+The function takes raw pointers (inputs by pointer, with strides in bytes where they are
+not contiguous; numbers by value; outputs and scalar results by pointer) and returns the
+status. It is called by the entry in the same module (`entry_llvm`), or by a C callback
+(`callback`).
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from jitad.compile.emit.loop_hints import NO_LANES, Hint, loop_hints
+from jitad.compile.emit.scalar import TYPES, build, constant
+from jitad.compile.emit.transpose import emit_transpose
+from jitad.compile.llvm import ir
+from jitad.compile.llvm.builder import CONTRACT, FREE_ORDER, Builder
+from jitad.compile.llvm.ir import BOOL, INT8, INT32, INT64, RAW, VOID
+from jitad.compile.lower.loops import (
+    STATUS_MEMORY,
+    Accumulator,
+    Assign,
+    Buffer,
+    Call,
+    Combine,
+    Fill,
+    Let,
+    Loop,
+    Note,
+    Program,
+    Return,
+    Statement,
+    Stop,
+    Store,
+    Transpose,
+    Update,
+)
+from jitad.compile.routines.table import build_routine
+from jitad.tape.expr import Expr
+
+MEMORY: dict[str, ir.Type] = {**TYPES, "b1": INT8}
+STACK_BYTES = 32768           # work arrays up to this size in all live on the stack
+READABLE = 64                 # constants of more elements are written as bytes
+# Enough for sums in vector lanes. With "nsz" LLVM also takes x - x and 0 * x within a sum for 0, of infinite x too.
+NUMPY_SIZE = {"f8": 8, "f4": 4, "i8": 8, "i4": 4, "u4": 4, "i2": 2, "u2": 2, "i1": 1, "u1": 1, "b1": 1}
+
+
+def parameter_types(program: Program) -> list[ir.Type]:
+    """What the kernel of `program` takes; it returns the status, an int64."""
+    kinds: list[ir.Type] = []
+    for p in program.parameters:
+        if isinstance(p, Buffer):
+            kinds.append(MEMORY[p.dtype].as_pointer())
+            kinds += [INT64] * (len(p.shape) if p.order == "A" else 0)
+        else:
+            kinds.append(MEMORY[p[1]])
+    kinds += [MEMORY[b.dtype].as_pointer() for b in program.outputs]
+    kinds += [MEMORY[r.dtype].as_pointer() for r in program.results]
+    return kinds
+
+
+def emit_llvm(program: Program, module: ir.Module, name: str) -> ir.Function:
+    """Build the kernel of `program` in `module`."""
+    function = ir.Function(module, INT64, parameter_types(program), name, apart=True)
+    _Emitter(program, function).run()
+    return function
+
+
+class _Emitter:
+    def __init__(self, program: Program, function: ir.Function):
+        self.program, self.function = program, function
+        self.slots = Builder(function, function.append_basic_block("entry"))       # for what is on the stack
+        self.body = function.append_basic_block("body")
+        self.builder = Builder(function, self.body)
+        self.buffers: dict[str, Buffer] = {}
+        self.pointers: dict[str, Any] = {}
+        self.strides: dict[str, list[Any]] = {}
+        self.variables: dict[str, Any] = {}
+        self.accumulators: dict[str, Any] = {}
+        self.names = self._Names(self)
+        self.exits: list[Any] = []                                  # where the loops around end
+        self.around: list[str] = []                                 # the variables of the loops around
+        self.depth = 0                                              # loops around the present position
+        self.short = not program.straight
+        self.owned: list[Any] = []                                  # memory to free
+
+    def run(self) -> None:
+        arguments = iter(self.function.args)
+        self._parameters(arguments)
+        results = list(arguments)
+        self._memory()
+        self._statements(self.program.body)
+        for pointer, result in zip(results, self.program.results, strict=True):
+            self.builder.store(self._to_memory(self.value(result), result.dtype), pointer)
+        self._leave(INT64(0))
+        self.slots.branch(self.body)
+
+    def _parameters(self, arguments: Any) -> None:
+        for p in self.program.parameters:
+            if isinstance(p, Buffer):
+                self.buffers[p.name], self.pointers[p.name] = p, next(arguments)
+                if p.order == "A":
+                    self.strides[p.name] = [next(arguments) for _ in p.shape]
+                elif p.order == "F":
+                    steps = [NUMPY_SIZE[p.dtype] * math.prod(p.shape[:d]) for d in range(len(p.shape))]
+                    self.strides[p.name] = [INT64(s) for s in steps]
+            else:
+                self.variables[p[0]] = self._from_memory(next(arguments), p[1])
+        for b in self.program.outputs:
+            self.buffers[b.name], self.pointers[b.name] = b, next(arguments)
+
+    def _memory(self) -> None:
+        """Constants are globals; small work arrays lie on the stack, large ones in memory of this call."""
+        work = [b for b in self.program.buffers if b.kind == "work"]
+        on_stack = sum(b.size * NUMPY_SIZE[b.dtype] for b in work) <= STACK_BYTES
+        for b in self.program.buffers:
+            self.buffers[b.name] = b
+            if b.kind == "constant":
+                self.pointers[b.name] = self._constant(b)
+            elif on_stack:
+                slot = self.slots.alloca(ir.array(MEMORY[b.dtype], max(b.size, 1)), align=64)
+                self.pointers[b.name] = self.slots.bitcast(slot, MEMORY[b.dtype].as_pointer())
+        if not on_stack:
+            for dtype, size in self.program.workspace.items():
+                base = self._allocate(size * NUMPY_SIZE[dtype], MEMORY[dtype])
+                for b in work:
+                    if b.dtype == dtype:
+                        self.pointers[b.name] = self.builder.gep(base, [INT64(b.offset)])
+
+    def _allocate(self, size: int, kind: ir.Type) -> Any:
+        malloc = self.function.module.declare("malloc", RAW, [INT64], before="noalias")
+        memory = self.builder.call(malloc, [INT64(size)])
+        self.owned.append(memory)
+        self._unless(self.builder.icmp_unsigned("!=", memory, RAW(None)), INT64(STATUS_MEMORY))
+        return self.builder.bitcast(memory, kind.as_pointer())
+
+    def _constant(self, b: Buffer) -> Any:
+        assert b.value is not None
+        kind = MEMORY[b.dtype]
+        flat = b.value.ravel().astype(np.uint8 if b.dtype == "b1" else b.value.dtype)
+        if flat.size <= READABLE:
+            content = ir.array(kind, max(flat.size, 1))(flat.tolist() or [0])
+        else:                                           # as bytes: a constant for each element takes long to write
+            content = ir.array(INT8, flat.nbytes)(flat.tobytes())
+        module = self.function.module
+        variable = module.constant(module.unique(b.name), content, align=64)
+        return self.builder.bitcast(variable, kind.as_pointer())
+
+    # --- scalars -----------------------------------------------------------------------------
+    def value(self, e: Expr) -> Any:
+        inline = self.depth > 0 or self.short
+        return build(self.builder, e, self.names, load=self._load, inline=inline, apart=True)
+
+    class _Names(dict):
+        """Variables by name, accumulators read where they stand."""
+
+        def __init__(self, emitter: _Emitter):
+            self.emitter = emitter
+
+        def __getitem__(self, name: str) -> Any:
+            slot = self.emitter.accumulators.get(name)
+            return self.emitter.variables[name] if slot is None else self.emitter.builder.load(slot)
+
+    def _load(self, builder: Builder, e: Expr, indices: list[Any]) -> Any:
+        return self._from_memory(builder.load(self._address(e.args[0], indices)), e.dtype)
+
+    def _address(self, name: str, indices: list[Any]) -> Any:
+        pointer, strides = self.pointers[name], self.strides.get(name)
+        if strides is None:
+            if not indices or getattr(indices[0], "constant", None) == 0:
+                return pointer
+            return self.builder.gep(pointer, indices, inbounds=True)
+        offset: Any = INT64(0)
+        for index, stride in zip(indices, strides, strict=True):
+            offset = self.builder.add(offset, self.builder.mul(index, stride))
+        raw = self.builder.bitcast(pointer, RAW)
+        return self.builder.bitcast(self.builder.gep(raw, [offset]), pointer.type)
+
+    def _from_memory(self, value: Any, dtype: str) -> Any:
+        return self.builder.icmp_unsigned("!=", value, value.type(0)) if dtype == "b1" else value
+
+    def _to_memory(self, value: Any, dtype: str) -> Any:
+        return self.builder.zext(value, MEMORY["b1"]) if dtype == "b1" and value.type is BOOL else value
+
+    # --- statements --------------------------------------------------------------------------
+    def _statements(self, body: Iterable[Statement]) -> None:
+        for s in body:
+            if not isinstance(s, Note):
+                getattr(self, f"_{type(s).__name__.lower()}")(s)
+
+    def _let(self, s: Let) -> None:
+        self.variables[s.name] = self.value(s.expr)
+
+    def _accumulator(self, s: Accumulator) -> None:
+        first = self.value(s.first)
+        slot = self.accumulators.get(s.name)
+        if slot is None:
+            slot = self.accumulators[s.name] = self.slots.alloca(first.type)
+        self.builder.store(first, slot)
+
+    def _assign(self, s: Assign) -> None:
+        self.builder.store(self.value(s.expr), self.accumulators[s.name])
+
+    def _combine(self, s: Combine) -> None:
+        slot = self.accumulators[s.name]
+        self.builder.store(self._combined(s.op, self.builder.load(slot), self.value(s.expr), s.expr.dtype), slot)
+
+    def _combined(self, op: str, total: Any, term: Any, dtype: str) -> Any:
+        if op in ("add", "add_in_order"):
+            if isinstance(total.type, ir.Integer):
+                return self.builder.add(total, term)
+            return self.builder.fadd(total, term, flags=FREE_ORDER if op == "add" else CONTRACT)
+        if op == "and":
+            return self.builder.and_(total, term)
+        if op == "or":
+            return self.builder.or_(total, term)
+        if isinstance(total.type, ir.Integer):
+            compare = self.builder.icmp_unsigned if dtype[0] == "u" else self.builder.icmp_signed
+            return self.builder.select(compare(">" if op == "max" else "<", total, term), total, term)
+        extremum = self.function.module.intrinsic("maximum" if op == "max" else "minimum", total.type, 2)
+        return self.builder.call(extremum, [total, term])
+
+    def _store(self, s: Store) -> None:
+        value = self._to_memory(self.value(s.expr), self.buffers[s.buffer].dtype)
+        self.builder.store(value, self._address(s.buffer, [self.value(i) for i in s.index]))
+
+    def _update(self, s: Update) -> None:
+        dtype = self.buffers[s.buffer].dtype
+        term = self.value(s.expr)
+        address = self._address(s.buffer, [self.value(i) for i in s.index])
+        old = self._from_memory(self.builder.load(address), dtype)
+        op = "add_in_order" if s.op == "add" else s.op
+        self.builder.store(self._to_memory(self._combined(op, old, term, dtype), dtype), address)
+
+    def _fill(self, s: Fill) -> None:
+        b = self.buffers[s.buffer]
+        number = constant(Expr("const", (s.number,), b.dtype)) if b.dtype != "b1" else INT8(bool(s.number))
+
+        def body(index: Any) -> None:
+            self.builder.store(number, self._address(s.buffer, [index]))
+        self.loop(INT64(0), INT64(b.size), 1, body, loop_hints(Loop("i", 0, b.size, []), inside=True))
+
+    def _loop(self, s: Loop) -> None:
+        def body(index: Any) -> None:
+            self.variables[s.variable] = index
+            self.around.append(s.variable)
+            self._statements(s.body)
+            self.around.pop()
+        hints = loop_hints(s, inside=any(v != "block" for v in self.around))
+        self.loop(self._bound(s.start), self._bound(s.stop), s.step, body, hints)
+
+    def _bound(self, bound: Expr | int) -> Any:
+        return INT64(bound) if isinstance(bound, int) else self.value(bound)
+
+    def loop(self, start: Any, stop: Any, step: int, body: Any, hints: Sequence[Hint] = ()) -> None:
+        """``for index in range(start, stop, step): body(index)``."""
+        before = self.builder.block
+        head, inside, done = (self.function.append_basic_block(n) for n in ("loop", "inside", "done"))
+        self.builder.branch(head)
+        self.builder.position_at_end(head)
+        index = self.builder.phi(INT64)
+        index.add_incoming(start, before)
+        self.builder.cbranch(self.builder.icmp_signed("<", index, stop), inside, done)
+        self.builder.position_at_end(inside)
+        tiny = NO_LANES in hints
+        self.depth += not tiny
+        self.exits.append(done)
+        body(index)
+        self.exits.pop()
+        self.depth -= not tiny
+        following = self.builder.add(index, INT64(step), flags="nsw")
+        index.add_incoming(following, self.builder.block)
+        self.builder.branch(head, self._marked(hints) if hints else "")
+        self.builder.position_at_end(done)
+
+    def _marked(self, hints: Sequence[Hint]) -> str:
+        """Hints for LLVM at a loop."""
+        kinds = {bool: BOOL, int: INT32}
+        listed: list[list[Any]] = [[f"llvm.loop.{name}", *([] if value is None else [kinds[type(value)](value)])]
+                                   for name, value in hints]
+        return self.function.module.loop_hints(*listed)
+
+    def _transpose(self, s: Transpose) -> None:
+        emit_transpose(self, s)
+
+    def _call(self, s: Call) -> None:
+        status = build_routine(self, s.routine, [self.pointers[b] for b in s.buffers], s.numbers)
+        self._unless(self.builder.icmp_signed("==", status, INT64(0)), status)
+
+    def _stop(self, s: Stop) -> None:
+        further = self.function.append_basic_block("further")
+        self.builder.cbranch(self.value(s.condition), further, self.exits[-1])
+        self.builder.position_at_end(further)
+
+    def _return(self, s: Return) -> None:
+        self._unless(self.value(s.condition), INT64(s.status))
+
+    def _unless(self, condition: Any, status: Any) -> None:
+        fine, failed = self.function.append_basic_block("fine"), self.function.append_basic_block("failed")
+        self.builder.cbranch(condition, fine, failed)
+        self.builder.position_at_end(failed)
+        self._leave(status)
+        self.builder.position_at_end(fine)
+
+    def _leave(self, status: Any) -> None:
+        if self.owned:
+            free = self.function.module.declare("free", VOID, [RAW])
+            for memory in self.owned:
+                self.builder.call(free, [memory])
+        self.builder.ret(status)

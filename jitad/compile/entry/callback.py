@@ -1,0 +1,161 @@
+"""The kernel as a C function of one vector, with everything else bound: what samplers call.
+
+``int64 f(uint64 dim, double* x, double* grad, double* logp, void* data)``. `data` points to
+the address of a Python callback and one word for each bound input: the address of an array,
+or a number. The callback serves the points that the kernel does not (another way through
+the user's branches, say); it alone takes the GIL.
+"""
+from __future__ import annotations
+
+import ctypes
+import math
+import struct
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from jitad.compile.emit.llvm import MEMORY, emit_llvm
+from jitad.compile.entry.bound import in_order, order_of, word
+from jitad.compile.entry.kept import compile_kept
+from jitad.compile.entry.opaque import taken
+from jitad.compile.llvm import ir
+from jitad.compile.llvm.builder import Builder
+from jitad.compile.llvm.ir import DOUBLE, INT64
+from jitad.compile.lower.loops import STATUS_LINALG, Buffer, Program
+from jitad.compile.lower.lower import program_of
+from jitad.tape.core import Tape
+
+NAME = "jitad_callback"
+WRONG_LENGTH, RAISED, NOT_FINITE = -1, -2, 1
+_FALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+
+
+def _refuse_pickling(self: object) -> Any:
+    raise TypeError("a C function belongs to its process and is not copied or pickled; pickle the compiled tape, and "
+                    "take its `cfunc` there")
+
+
+class Callback:
+    """`address` and `data` of the C function of a tape with outputs (value, gradient).
+
+    `inputs` are the tape's inputs, of which the first is the one that varies;
+    `otherwise(x) -> (value, gradient)` serves what the kernel does not, and `name` is the function's. The object keeps
+    the code and the bound arrays alive; it must outlive every call. Of a batch there are several values, one for each
+    example, and the array that varies has any shape.
+    """
+
+    def __init__(self, tape: Tape, inputs: Sequence[Any], otherwise: Callable[[np.ndarray], tuple[Any, np.ndarray]],
+                 name: str):
+        vector, *bound = (in_order(x) for x in inputs)
+        vector = np.ascontiguousarray(vector)
+        layouts = tuple(map(order_of, [vector, *bound]))
+        program = program_of(tape, layouts)
+        module = ir.Module()
+        sweep = emit_llvm(program, module, "jitad_sweep")
+        sweep.linkage = "internal"
+        values = tape.nodes[tape.outputs[0]].aval.size
+        _build(module, sweep, program, vector.size, values)
+        self._native = compile_kept(module, name, program.packable, tape.nodes)
+        self._kept = bound
+        self._tape = tape                                # and the Python code that it may call
+        self._otherwise = _FALLBACK(_fallback(otherwise, vector.shape, values))
+        words = struct.pack("N", ctypes.cast(self._otherwise, ctypes.c_void_p).value or 0) + b"".join(map(word, bound))
+        self._block = ctypes.create_string_buffer(words, len(words))
+        self.address: int = self._native.address(NAME)
+        self.data: int = ctypes.addressof(self._block)
+
+    __reduce__ = _refuse_pickling
+
+
+class PythonCallback:
+    """The same for what is called through Python, whatever it is: ``call(x) -> (value, gradient)`` of a vector of
+    `length`. It takes the GIL."""
+
+    def __init__(self, length: int, call: Callable[[np.ndarray], tuple[Any, np.ndarray]]):
+        serve = _fallback(call, (length,), 1)
+
+        def function(dim: int, x: int, grad: int, value: int, data: int) -> int:
+            return serve(x, grad, value) if dim == length else WRONG_LENGTH
+        self._function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_uint64, *[ctypes.c_void_p] * 4)(function)
+        self.address: int = ctypes.cast(self._function, ctypes.c_void_p).value or 0
+        self.data = 0
+
+    __reduce__ = _refuse_pickling
+
+
+def _fallback(otherwise: Callable[[np.ndarray], tuple[Any, np.ndarray]], shape: tuple[int, ...],
+              values: int) -> Callable[..., int]:
+    """`otherwise` on raw pointers. Where the function refuses a point (`ValueError`, `ArithmeticError`,
+    `LinAlgError`), it has no density there; any other error is printed and fatal."""
+    def array(address: int, *sizes: int) -> np.ndarray:
+        return np.ctypeslib.as_array((ctypes.c_double * math.prod(sizes)).from_address(address)).reshape(sizes)
+
+    def call(x: int, grad: int, value: int) -> int:
+        try:
+            raised = taken()
+            if raised is not None:
+                raise raised
+            logp, gradient = otherwise(array(x, *shape).copy())
+        except (ValueError, ArithmeticError, np.linalg.LinAlgError):
+            return NOT_FINITE
+        except BaseException as error:
+            sys.excepthook(type(error), error, error.__traceback__)
+            return RAISED
+        array(value, values)[:] = logp
+        array(grad, *shape)[...] = gradient
+        return 0 if np.isfinite(logp).all() and np.isfinite(gradient).all() else NOT_FINITE
+    return call
+
+
+def _build(module: ir.Module, sweep: ir.Function, program: Program, length: int, values: int) -> None:
+    vectors = DOUBLE.as_pointer()
+    function = ir.Function(module, INT64, [INT64, vectors, vectors, vectors, INT64.as_pointer()], NAME)
+    dim, x, grad, value, data = function.args
+    builder = Builder(function, function.append_basic_block())
+    _leave_unless(builder, builder.icmp_unsigned("==", dim, INT64(length)), INT64(WRONG_LENGTH))
+    arguments: list[Any] = [x]
+    for number, p in enumerate(program.parameters[1:], 1):
+        address = builder.gep(data, [INT64(number)])
+        kind = MEMORY[p.dtype].as_pointer() if isinstance(p, Buffer) else MEMORY[p[1]]
+        arguments.append(builder.load(builder.bitcast(address, kind.as_pointer())))
+    results = [grad, value] if program.results else [value, grad]       # arrays in their order, then numbers
+    status = builder.call(sweep, [*arguments, *results])
+    _leave_unless(builder, builder.icmp_signed("!=", status, INT64(STATUS_LINALG)), INT64(NOT_FINITE))
+    fine, otherwise = builder.append_basic_block(), builder.append_basic_block()
+    builder.cbranch(builder.icmp_signed("==", status, INT64(0)), fine, otherwise)
+    builder.position_at_end(otherwise)
+    fallback = ir.Signature(INT64, [vectors, vectors, vectors]).as_pointer()
+    builder.ret(builder.call(builder.inttoptr(builder.load(data), fallback), [x, grad, value]))
+    builder.position_at_end(fine)
+    found = _differences(builder, grad, length, _differences(builder, value, values, INT64(0)))
+    builder.ret(builder.select(builder.icmp_signed("==", found, INT64(0)), INT64(0), INT64(NOT_FINITE)))
+
+
+def _leave_unless(builder: Builder, condition: Any, status: Any) -> None:
+    fine, failed = builder.append_basic_block(), builder.append_basic_block()
+    builder.cbranch(condition, fine, failed)
+    builder.position_at_end(failed)
+    builder.ret(status)
+    builder.position_at_end(fine)
+
+
+def _differences(builder: Builder, array: Any, length: int, start: Any) -> Any:
+    """The bits of `start` and of x - x for each x of an array: none is set if all are finite."""
+    before = builder.block
+    head, body, done = (builder.append_basic_block() for _ in range(3))
+    builder.branch(head)
+    builder.position_at_end(head)
+    index, total = builder.phi(INT64), builder.phi(INT64)
+    builder.cbranch(builder.icmp_signed("<", index, INT64(length)), body, done)
+    builder.position_at_end(body)
+    x = builder.load(builder.gep(array, [index]))
+    following = builder.or_(total, builder.bitcast(builder.fsub(x, x), INT64))
+    index.add_incoming(INT64(0), before)
+    total.add_incoming(start, before)
+    index.add_incoming(builder.add(index, INT64(1)), body)
+    total.add_incoming(following, body)
+    builder.branch(head)
+    builder.position_at_end(done)
+    return total

@@ -1,0 +1,34 @@
+"""Machine code kept on disk by the text that it is made from.
+
+For kernels whose tape is made anew in every process: those of bound data, the C functions of samplers, the interpreters
+of the tape machine. Recording and lowering take place, LLVM's work does not; and nothing can be out of date, because
+the text says all that the code does.
+"""
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from jitad import cache
+from jitad.compile.llvm.ir import Module
+from jitad.compile.llvm.native import VECTOR_WIDTH, Native, compile_module, llvm, load_code, processor
+from jitad.primitives.custom import has_code
+from jitad.tape.core import Node
+from jitad.version import __version__
+
+
+def compile_kept(module: Module, name: str, packing: bool = True, nodes: Sequence[Node] = ()) -> Native:
+    """`compile_module`, or what it gave once before for the same text. `name` is what the list of the disk cache
+    shows. Code for `nodes` that call Python has addresses of this process in it, and is not kept."""
+    persistent = cache.persistent_store()
+    if persistent is None or has_code(nodes):
+        return compile_module(module, packing=packing)
+    text = str(module)
+    about = repr((__version__, llvm(), processor(), VECTOR_WIDTH, packing))
+    key = hashlib.sha256(f"{about}\n{text}".encode()).hexdigest()
+    code = persistent.disk.get(key)
+    if code is not None:
+        return load_code(code)
+    native = compile_module(text, packing=packing)
+    persistent.disk.put(key, native.code, {"function": name, "versions": __version__, "kind": "code"})
+    return native

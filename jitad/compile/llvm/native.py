@@ -1,0 +1,128 @@
+"""Machine code of an LLVM module, by LLVM alone."""
+from __future__ import annotations
+
+import ctypes
+import time
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import llvmlite
+from llvmlite import binding
+
+from jitad.compile.llvm.ir import Module
+from jitad.compile.math.cython_special import register_named
+
+VECTOR_WIDTH = 512             # bits to prefer where the processor has them (LLVM alone takes 256); 0: LLVM's choice
+
+# Gathers of single loads: on AMD's processors, and on Intel's with the cure for Downfall, the instruction is slower.
+NO_GATHER = ",+prefer-no-gather"
+
+
+@dataclass(frozen=True)
+class Native:
+    """Compiled code; it lives as long as this handle. `seconds`: parsing, optimising, generating code.
+    `code` is the object file, which `load_code` takes in another process."""
+
+    engine: Any
+    seconds: tuple[float, float, float]
+    code: bytes = b""
+    _addresses: dict[str, int] = field(default_factory=dict, compare=False, repr=False)
+
+    def address(self, name: str) -> int:
+        found = self._addresses.get(name) or self.engine.get_function_address(name)
+        if not found:
+            raise KeyError(name)
+        self._addresses[name] = found
+        return found
+
+    def function(self, name: str, *kinds: Any) -> Any:
+        """`name` as a function of ctypes that returns an int64; it runs without the GIL."""
+        return ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(self.address(name))
+
+
+@cache
+def processor() -> tuple[str, str]:
+    """The processor of this machine and its features, as LLVM names them."""
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    return binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
+
+
+def llvm() -> tuple[str, ...]:
+    """The versions of LLVM and of its binding."""
+    return llvmlite.__version__, *map(str, binding.llvm_version_info)
+
+
+def target_machine() -> Any:
+    """The machine of this process. One for each module: they are not to be shared between threads."""
+    cpu, features = processor()
+    if "+avx2" in features:
+        features += NO_GATHER
+    return binding.Target.from_default_triple().create_target_machine(cpu=cpu, features=features, opt=3, jit=True)
+
+
+def optimise(module: Any, machine: Any, level: int = 2, packing: bool = True) -> None:
+    """LLVM's default pipeline, with loop vectorisation, and `packing` of single operations into vectors (SLP)."""
+    options = binding.create_pipeline_tuning_options(speed_level=level)
+    options.loop_vectorization = level > 1
+    options.slp_vectorization = level > 1 and packing
+    options.loop_interleaving = options.loop_unrolling = level > 0
+    builder = binding.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+
+
+def _parsed(text: str, machine: Any) -> Any:
+    module = binding.parse_assembly(text)
+    module.triple, module.data_layout = machine.triple, str(machine.target_data)
+    module.verify()
+    return module
+
+
+def compile_module(source: str | Module, level: int = 2, vector_width: int = VECTOR_WIDTH,
+                   packing: bool = True) -> Native:
+    """Compile for this processor. Symbols outside of the module are looked up in the process."""
+    start = time.perf_counter()
+    machine = target_machine()
+    text = str(source)
+    if vector_width and "+avx512f" in processor()[1]:
+        text += preferring(vector_width)
+    module = _parsed(text, machine)
+    parsed = time.perf_counter()
+    optimise(module, machine, level, packing)
+    try:
+        module.verify()
+    except RuntimeError:          # SLP vectorisation (LLVM 22) may order its shuffles wrongly; to go on would abort
+        module = _parsed(text, machine)
+        optimise(module, machine, level, packing=False)
+        module.verify()
+    optimised = time.perf_counter()
+    code = machine.emit_object(module)
+    engine = _linked(code, machine)
+    return Native(engine, (parsed - start, optimised - parsed, time.perf_counter() - optimised), code)
+
+
+def _linked(code: bytes, machine: Any) -> Any:
+    """The engine that holds an object file, linked into this process."""
+    module = binding.parse_assembly("")
+    module.triple, module.data_layout = machine.triple, str(machine.target_data)
+    engine = binding.create_mcjit_compiler(module, machine)
+    engine.add_object_file(binding.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return engine
+
+
+def load_code(code: bytes) -> Native:
+    """The object file of a `Native`, linked into this process, which must have the same processor. What the code
+    calls by name (libm, and the routines after `register_symbols`) must be there; SciPy's functions are looked up."""
+    start = time.perf_counter()
+    register_named(code)
+    engine = _linked(code, target_machine())
+    return Native(engine, (0.0, 0.0, time.perf_counter() - start), code)
+
+
+def preferring(bits: int) -> str:
+    """The attributes of kernels: vectors of `bits` are preferred, on a stack where each lies in one cache line. Else
+    what does not fit into registers is read twice as slowly, depending on the caller. Not of the routines
+    (``jitad.solve...``): their transposes take seconds to compile for wide vectors."""
+    return f'\nattributes #0 = {{ "prefer-vector-width"="{bits}" "stackrealign" }}\n'

@@ -1,0 +1,80 @@
+"""What all ways of lowering a `scan` share: its operands seen from inside the loop, and its outputs."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jitad.compile.lower.loops import Let, Loop, Statement, Stop, Store
+from jitad.compile.plan.index import Affine, Indices
+from jitad.compile.plan.pull import Pull
+from jitad.primitives.scan import Form
+from jitad.tape.expr import Expr
+
+if TYPE_CHECKING:
+    from jitad.compile.lower.lower import _Lowering
+
+
+class ScanLoop:
+    """One scan of a lowering."""
+
+    def __init__(self, lowering: _Lowering, number: int):
+        self.lowering, tape = lowering, lowering.tape
+        self.node = tape.nodes[number]
+        self.form = Form.of(self.node)
+        self.picks = {tape.nodes[p].params["index"]: p for p in tape.uses[number]}
+        self.step = self.unique("step")
+        self.position = Affine(self.form.length - 1, ((self.step, -1),)) if self.form.reverse else Affine(
+            0, ((self.step, 1),))
+        self.pull = Pull(tape, lowering.plan.materialised, lowering.read)
+        self.before: list[Statement] = []
+        self.after: list[Statement] = []
+
+    def unique(self, name: str) -> str:
+        """A name of that kind that nothing else in the kernel has."""
+        return f"{name}_{self.lowering.fresh()}_"
+
+    def first(self, place: int, at: Indices) -> Expr:
+        """An element of the first value of a carry."""
+        return self.pull.element(self.node.inputs[place], at)
+
+    def operand(self, place: int, at: Indices) -> Expr:
+        """An element of a scanned array's row, or of an invariant, seen from a step."""
+        form = self.form
+        if place >= form.fixed:
+            return self.pull.element(self.node.inputs[place], at)
+        offset, step = form.scanned[place - form.carries]
+        row = Affine(offset + step * self.position.offset, tuple((v, step * s) for v, s in self.position.terms if step))
+        return self.pull.element(self.node.inputs[place], (row, *at))
+
+    def is_whole(self, place: int) -> bool:
+        """Whether an invariant lies in memory as it is, in C order."""
+        number, lowering = self.node.inputs[place], self.lowering
+        kind = lowering.tape.nodes[number].prim.kind
+        if self.form.input(place).shape == ():
+            return False
+        return lowering.layouts.get(number) == "C" and number not in lowering.sources if kind == "input" else (
+            kind == "const" or number in lowering.plan.materialised)
+
+    def stack(self, index: int, at: Indices, value: Expr) -> list[Statement]:
+        """Store an element of a row of stack `index`, if anything reads it."""
+        if index not in self.picks:
+            return []
+        return [Store(*self.lowering.target(self.picks[index], (self.position, *at)), value)]
+
+    def finals(self, index: int, at: Indices, value: Expr) -> None:
+        """After the loop: an element of the final value of a carry."""
+        if index not in self.picks:
+            return
+        number = self.picks[index]
+        if at:
+            self.after.append(Store(*self.lowering.target(number, at), value))
+        else:
+            self.after.append(Let(self.lowering.names[number], value))
+            self.after += self.lowering._guarded(number)
+
+    def leave(self, going: Expr) -> list[Statement]:
+        """At the start of a step: whether it is to be done at all."""
+        return [Stop(going)] if self.form.until else []
+
+    def finish(self, body: list[Statement]) -> None:
+        """Append the loop with this body to the lowering's statements."""
+        self.lowering.body += [*self.before, Loop(self.step, 0, self.form.length, body), *self.after]

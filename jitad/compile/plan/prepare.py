@@ -1,0 +1,85 @@
+"""Last rewrites before fusion: outputs of their own, operands of routines in memory, BLAS for large products."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from jitad.passes.optimise.crossed import crossed
+from jitad.primitives.core import Primitive, alias
+from jitad.primitives.index import trusted, wrapped
+from jitad.primitives.reduce import parse
+from jitad.tape.core import Aval, Builder, Node, Tape, Value
+
+gemm = Primitive("gemm", kind="call", evaluate=lambda a, b, spec: np.einsum(spec, a, b, optimize=True),
+                 infer=lambda a, b, spec: Aval(tuple(dict(zip(
+                     "".join(parse(spec)[:2]), a.shape + b.shape, strict=True))[c] for c in parse(spec)[2]), a.dtype))
+"""A matrix product that BLAS does."""
+
+BLAS_WORK = 32 * 32 * 32      # multiplications from which a call of BLAS pays
+BLAS_SIDE = 12                # and the shortest side it needs
+
+
+def prepare(tape: Tape, layouts: tuple[str, ...]) -> Tape:
+    """`layouts` says of each input how it lies in memory: C, F, A (any strides) or ``number``."""
+    tape = crossed(tape)
+    builder = Builder()
+    in_memory = {number: layout == "C" for number, layout in zip(tape.inputs, layouts, strict=True)}
+    values: dict[int, Value] = {}
+    for number, name in zip(tape.inputs, tape.names, strict=True):
+        values[number] = builder.input(tape.nodes[number].aval, name)
+    shared = _indexed(tape, "gather") & _indexed(tape, "scatter")
+    for number, node in enumerate(tape.nodes):
+        if number not in values:
+            builder.line = node.where
+            operands = [values[i] for i in node.inputs]
+            if node.prim.name in ("gather", "scatter"):
+                operands[1:] = [builder.value(builder.apply(wrapped, [v.number], {"lengths": at[1:]}, node.where))
+                                if at in shared else v for v, at in zip(operands[1:], _places(tape, node), strict=True)]
+            values[number] = _rebuilt(builder, node, operands, [in_memory.get(i, True) for i in node.inputs])
+    outputs: list[Value] = []
+    for place, o in enumerate(tape.outputs):
+        value = values[o]
+        fresh = value.node.prim.kind not in ("input", "const") and value.number not in [v.number for v in outputs]
+        outputs.append(value if fresh else _copied(value, place))
+    for guard in tape.guards:
+        builder.guard(values[guard.node], guard.expected, guard.where)
+    return builder.tape([v.number for v in outputs], tape.labels)
+
+
+def _rebuilt(builder: Builder, node: Node, operands: list[Value], contiguous: list[bool]) -> Value:
+    if node.prim.kind == "const":
+        return builder.value(builder.constant(node))
+    prim = gemm if node.prim.kind == "contract" and for_blas(node, [v.aval for v in operands]) else node.prim
+    if prim.kind == "call":
+        operands = [v if c else _copied(v, -1) for v, c in zip(operands, contiguous, strict=True)]
+    params = node.params
+    return builder.value(builder.enter(prim, tuple([v.number for v in operands]), params,
+                                       tuple(sorted(params.items())) if params else (), node.aval))
+
+
+def _places(tape: Tape, node: Node) -> list[tuple[int, int]]:
+    """The index arrays of a gather or scatter, and the lengths that they index."""
+    shape = node.params.get("shape") or tape.nodes[node.inputs[0]].aval.shape
+    return [(i, shape[axis]) for axis, i in zip(node.params["axes"], node.inputs[1:], strict=True)]
+
+
+def _indexed(tape: Tape, name: str) -> set[tuple[int, int]]:
+    """What `_places` finds of all nodes of a kind, but for constants and numbers."""
+    return {(i, length) for node in tape.nodes if node.prim.name == name for i, length in _places(tape, node)
+            if tape.nodes[i].aval.ndim and tape.nodes[i].aval.dtype == np.int64
+            and tape.nodes[i].prim.kind != "const" and tape.nodes[i].prim not in (wrapped, trusted)}
+
+
+def _copied(value: Value, slot: int) -> Value:
+    return value.builder.value(value.builder.apply(alias, [value.number], {"slot": slot}, value.node.where))
+
+
+def for_blas(node: Node, operands: Sequence[Aval]) -> bool:
+    """Whether a contraction is a product of matrices so large that BLAS does it."""
+    left, right, out = parse(node.params["spec"])
+    if (len(left), len(right), len(out)) != (2, 2, 2) or node.aval.dtype.name != "float64":
+        return False
+    sizes = dict(zip(left + right, operands[0].shape + operands[1].shape, strict=True))
+    sides = list(sizes.values())
+    return len(sizes) == 3 and min(sides) >= BLAS_SIDE and sides[0] * sides[1] * sides[2] >= BLAS_WORK

@@ -1,0 +1,32 @@
+"""The transforms of `routines_fft` for generated source that runs as Python."""
+from __future__ import annotations
+
+from typing import Any
+
+from jitad.compile.lower.loops import STATUS_OK
+from jitad.primitives import fft as rows
+
+
+def _of_lines(name: str, out: Any, x: Any, shape: tuple[int, ...], **params: Any) -> int:
+    found = getattr(rows, name).evaluate(x.reshape(shape), **params)
+    out.reshape(found.shape)[...] = found
+    return STATUS_OK
+
+
+def dft(out: Any, x: Any, lines: int, n: int) -> int:
+    return _of_lines("dft", out, x, (lines, n, 2))
+
+
+def idft(out: Any, x: Any, lines: int, n: int) -> int:
+    return _of_lines("idft", out, x, (lines, n, 2))
+
+
+def rdft(out: Any, x: Any, lines: int, n: int) -> int:
+    return _of_lines("rdft", out, x, (lines, n))
+
+
+def irdft(out: Any, x: Any, lines: int, n: int) -> int:
+    return _of_lines("irdft", out, x, (lines, n // 2 + 1, 2), n=n)
+
+
+__all__ = ["dft", "idft", "irdft", "rdft"]

@@ -1,0 +1,56 @@
+"""The functions that generated source calls, as plain Python.
+
+A generated file imports them from here and so can be run and stepped through
+without numba; `python_backend` gives numba its own code for each of them.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from jitad.compile.entry.opaque import call_by_address as opaque  # noqa: F401
+from jitad.compile.reference import linalg as machine_linalg
+from jitad.compile.reference.fft import dft, idft, irdft, rdft  # noqa: F401
+from jitad.compile.reference.order import argsort, positions  # noqa: F401  (for generated source)
+from jitad.compile.reference.scalar import OPERATIONS, math_function
+from jitad.compile.reference.sparse import sparse_columns, sparse_entries, sparse_rows  # noqa: F401
+
+
+def select(condition: Any, a: Any, b: Any) -> Any:
+    """`a` if `condition` else `b`, without a branch in compiled code."""
+    return a if condition else b
+
+
+def accumulate(total: Any, term: Any) -> Any:
+    """``total + term``; compiled code may sum in any order."""
+    return total + term
+
+
+def maximum(a: Any, b: Any) -> Any:
+    return np.maximum(a, b)
+
+
+def minimum(a: Any, b: Any) -> Any:
+    return np.minimum(a, b)
+
+
+def logical_not(a: Any) -> Any:
+    return not a
+
+
+def quotient(a: Any, b: Any) -> Any:
+    """The quotient of integers, rounded towards zero."""
+    rounded_down = a // b
+    return rounded_down + 1 if rounded_down * b != a and (a < 0) != (b < 0) else rounded_down
+
+
+def __getattr__(name: str) -> Callable[..., Any]:
+    """The routines, and math functions by the name of their scalar operation."""
+    if name in machine_linalg.__all__:
+        return getattr(machine_linalg, name)
+    function = math_function(name) or OPERATIONS.get(name)
+    if function is None:
+        raise AttributeError(name)
+    return globals().setdefault(name, function)

@@ -1,0 +1,136 @@
+"""Sorting and places of true elements.
+
+A sort works on integer keys that have the order of the numbers, NaN last. Of a few elements each is put where as many
+come before it, which is counted (no branch, all lanes busy). More are sorted by one digit of the keys after the other,
+the least first, each time stably: eight passes at most, whatever the data.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from jitad.compile.llvm.ir import DOUBLE, INT64
+from jitad.compile.routines.code import BOOL, Code, Index
+
+FEW = 64                  # elements up to which counting is faster
+DIGITS, BITS = 8, 8       # of a key
+VALUES = 1 << BITS
+
+
+def argsort(code: Code, out: Any, x: Any, lines: int, n: int) -> None:
+    """The places of the elements of each of the lines, in ascending order."""
+    if not n or not lines:
+        return
+    sort = _Counting(code, n) if n <= FEW else _Digits(code, n)
+
+    def line(i: Index) -> None:
+        first = code.mul(i, n)
+        sort.run(code.at(x, first), code.at(out, first))
+    code.rolled(0, lines, line)
+
+
+class _Counting:
+    """The sort of short lines."""
+
+    def __init__(self, code: Code, n: int):
+        self.code, self.n, self.keys = code, n, code.work(n)
+
+    def run(self, x: Any, out: Any) -> None:
+        code, b, n = self.code, self.code.builder, self.n
+        code.loop(0, n, lambda i: code.store(_key(code, code.load(x, i)), self.keys, i))
+
+        def place(i: Index) -> None:
+            mine = code.load(self.keys, i)
+
+            def count(j: Index, before: Any) -> Any:
+                other = code.load(self.keys, j)
+                tie = b.and_(b.icmp_signed("==", other, mine), b.icmp_signed("<", j, i))
+                return b.add(before, b.zext(b.or_(b.icmp_signed("<", other, mine), tie), INT64))
+            code.store(i, out, code.folded(0, n, INT64(0), count))
+        code.loop(0, n, place)
+
+
+class _Digits:
+    """The sort of long lines. A digit that all keys share is passed over."""
+
+    def __init__(self, code: Code, n: int):
+        self.code, self.n = code, n
+        self.keys, self.spare = (code.work(n), code.work(n)), code.work(n)
+        self.counts = code.work(DIGITS * VALUES)
+
+    def run(self, x: Any, out: Any) -> None:
+        code, b, n, counts = self.code, self.code.builder, self.n, self.counts
+        code.loop(0, DIGITS * VALUES, lambda i: code.store(INT64(0), counts, i))
+
+        def first(i: Any) -> None:
+            key = b.xor(_key(code, code.load(x, i)), INT64(-(1 << 63)))      # unsigned order
+            code.store(key, self.keys[0], i)
+            code.store(i, out, i)
+            for digit in range(DIGITS):
+                at = b.add(self._value(key, INT64(BITS * digit)), INT64(VALUES * digit))
+                code.store(b.add(code.load(counts, at), INT64(1)), counts, at)
+        code.loop(0, n, first)
+        moved = code.slot(BOOL)                                  # whether the elements are in the second arrays
+        b.store(BOOL(0), moved)
+
+        def by_digit(digit: Any) -> None:
+            swapped = b.load(moved)
+            source = b.select(swapped, self.keys[1], self.keys[0]), b.select(swapped, self.spare, out)
+            target = b.select(swapped, self.keys[0], self.keys[1]), b.select(swapped, out, self.spare)
+            shift, base = b.mul(digit, INT64(BITS)), code.at(counts, b.mul(digit, INT64(VALUES)))
+            shared = b.icmp_signed("==", code.load(base, self._value(code.load(source[0]), shift)), INT64(n))
+
+            def scatter() -> None:
+                self._scatter(source, target, shift, base)
+                b.store(b.not_(swapped), moved)
+            code.branch(b.not_(shared), scatter)
+        code.loop(0, DIGITS, by_digit)
+        code.branch(b.load(moved), lambda: code.copy(out, self.spare, n))
+
+    def _value(self, key: Any, shift: Any) -> Any:
+        b = self.code.builder
+        return b.and_(b.lshr(key, shift), INT64(VALUES - 1))
+
+    def _scatter(self, source: Any, target: Any, shift: Any, base: Any) -> None:
+        """Each element goes to the next place for its digit."""
+        code, b = self.code, self.code.builder
+
+        def start(value: Index, total: Any) -> Any:
+            count = code.load(base, value)
+            code.store(total, base, value)
+            return b.add(total, count)
+        code.folded(0, VALUES, INT64(0), start)
+
+        def move(i: Any) -> None:
+            key = code.load(source[0], i)
+            value = self._value(key, shift)
+            at = code.load(base, value)
+            code.store(b.add(at, INT64(1)), base, value)
+            code.store(key, target[0], at)
+            code.store(code.load(source[1], i), target[1], at)
+        code.loop(0, self.n, move)
+
+
+def _key(code: Code, x: Any) -> Any:
+    """An integer with the order of `x`: equal for both zeros, the largest for NaN."""
+    b = code.builder
+    if x.type == INT64:
+        return x
+    x = b.fadd(code.wide(x), DOUBLE(0.0))                            # -0.0 becomes 0.0
+    bits = b.bitcast(x, INT64)
+    below = b.lshr(b.ashr(bits, INT64(63)), INT64(1))                # all bits but the first, of negative numbers
+    return b.select(b.fcmp_unordered("!=", x, x), INT64(2**63 - 1), b.xor(bits, below))
+
+
+def positions(code: Code, out: Any, mask: Any, n: int, count: int) -> None:
+    """The places of the first `count` true elements, then zeros."""
+    b, spare = code.builder, code.slot(INT64)
+
+    def step(i: Index, found: Any) -> Any:
+        room = b.icmp_signed("<", found, INT64(count))
+        b.store(code.integer(i), b.select(room, code.at(out, b.select(room, found, INT64(0))), spare))
+        return b.add(found, b.zext(b.trunc(code.load(mask, i), BOOL), INT64))
+    found = code.folded(0, n, INT64(0), step)
+    code.loop(code.least(found, count), count, lambda i: code.store(INT64(0), out, i))
+
+
+__all__ = ["argsort", "positions"]

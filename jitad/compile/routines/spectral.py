@@ -1,0 +1,244 @@
+"""Eigenvalues of symmetric matrices, singular values, and what is made of them.
+
+LAPACK gets column-major copies, as it does from NumPy, so that signs of vectors are NumPy's.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from jitad.compile.llvm.ir import INT64
+from jitad.compile.routines.code import INT32, Code, Index
+from jitad.compile.routines.solve import gemm
+
+# --- symmetric eigenvalues ---------------------------------------------------------------------
+
+class _Eigen:
+    """Memory for the eigenvalues, and perhaps vectors, of one symmetric matrix after another."""
+
+    def __init__(self, code: Code, n: int, vectors: bool):
+        self.code, self.n, self.vectors = code, n, vectors
+        self.a, self.w = code.work(n * n), code.work(n)
+        self.length, self.integers = 1 + 6 * n + 2 * n * n + 32 * n, 3 + 5 * n
+        self.scratch, self.places = code.work(self.length), code.work(self.integers, INT32)
+
+    def decompose(self, a: Any, upper: int) -> None:
+        code, n = self.code, self.n
+        code.transposed(self.a, a, n, n)
+        code.lapack("syevd", "V" if self.vectors else "N", "U" if upper else "L", n, self.a, n, self.w, self.scratch,
+                    self.length, self.places, self.integers, code.info)
+        code.require(code.succeeded())
+
+
+def eigh(code: Code, out: Any, a: Any, batch: int, n: int, upper: int = 0) -> None:
+    """Rows of eigenvalue and eigenvector of each matrix."""
+    if not n:
+        return
+    eigen, width = _Eigen(code, n, True), n + 1
+
+    def each(i: Index) -> None:
+        target = code.at(out, code.mul(i, n * width))
+        eigen.decompose(code.at(a, code.mul(i, n * n)), upper)
+        code.loop(0, n, lambda j: _row(code, code.at(target, code.mul(j, width)), [
+            (code.at(eigen.w, j), 1, 1), (code.at(eigen.a, code.mul(j, n)), n, 1)]))
+    code.rolled(0, batch, each)
+
+
+def eigvalsh(code: Code, out: Any, a: Any, batch: int, n: int, upper: int = 0) -> None:
+    """The eigenvalues of each symmetric matrix."""
+    if not n:
+        return
+    eigen = _Eigen(code, n, False)
+
+    def each(i: Index) -> None:
+        eigen.decompose(code.at(a, code.mul(i, n * n)), upper)
+        code.copy(code.at(out, code.mul(i, n)), eigen.w, n)
+    code.rolled(0, batch, each)
+
+
+def _row(code: Code, target: Any, parts: list[tuple[Any, int, int]]) -> None:
+    """Join parts, each a pointer with length and stride, at `target`."""
+    start = 0
+    for source, count, stride in parts:
+        _stretch(code, code.at(target, start), source, count, stride)
+        start += count
+
+
+def _stretch(code: Code, target: Any, source: Any, count: int, stride: int) -> None:
+    code.loop(0, count, lambda c: code.store(code.load(source, code.mul(c, stride)), target, c))
+
+
+# --- singular values ---------------------------------------------------------------------------
+
+class _Singular:
+    """Memory for the singular values, and perhaps vectors, of one matrix after another."""
+
+    def __init__(self, code: Code, m: int, n: int, vectors: bool):
+        self.code, self.m, self.n, self.k, self.vectors = code, m, n, min(m, n), vectors
+        k = self.k
+        self.a, self.s = code.work(m * n), code.work(k)
+        self.u, self.vt = (code.work(m * k), code.work(k * n)) if vectors else (code.work(1), code.work(1))
+        self.length = 4 * k * k + 7 * k + 64 * (m + n) + 64
+        self.scratch, self.integers = code.work(self.length), code.work(8 * k, INT32)
+
+    def decompose(self, a: Any) -> None:
+        """Column-major u and vt, and s."""
+        code, m, n = self.code, self.m, self.n
+        code.transposed(self.a, a, m, n)
+        code.lapack("gesdd", "S" if self.vectors else "N", m, n, self.a, m, self.s, self.u, m, self.vt,
+                    self.k if self.vectors else 1, self.scratch, self.length, self.integers, code.info)
+        code.require(code.succeeded())
+
+
+def svd(code: Code, out: Any, a: Any, batch: int, m: int, n: int) -> None:
+    """Rows of singular value, left and right vector of each matrix."""
+    k, width = min(m, n), 1 + m + n
+    if not k:
+        return
+    singular = _Singular(code, m, n, True)
+
+    def each(i: Index) -> None:
+        target = code.at(out, code.mul(i, k * width))
+        singular.decompose(code.at(a, code.mul(i, m * n)))
+        code.loop(0, k, lambda j: _row(code, code.at(target, code.mul(j, width)), [
+            (code.at(singular.s, j), 1, 1), (code.at(singular.u, code.mul(j, m)), m, 1),
+            (code.at(singular.vt, j), n, k)]))
+    code.rolled(0, batch, each)
+
+
+def svdvals(code: Code, out: Any, a: Any, batch: int, m: int, n: int) -> None:
+    """The singular values of each matrix."""
+    k = min(m, n)
+    if not k:
+        return
+    singular = _Singular(code, m, n, False)
+
+    def each(i: Index) -> None:
+        singular.decompose(code.at(a, code.mul(i, m * n)))
+        code.copy(code.at(out, code.mul(i, k)), singular.s, k)
+    code.rolled(0, batch, each)
+
+
+def pinv(code: Code, out: Any, a: Any, batch: int, m: int, n: int, rcond: float) -> None:
+    """The pseudoinverse of each matrix; singular values up to `rcond` times the largest count as zero."""
+    k = min(m, n)
+    if not k:
+        return
+    singular = _Singular(code, m, n, True)
+
+    def each(i: Index) -> None:
+        singular.decompose(code.at(a, code.mul(i, m * n)))
+        least = code.times(code.load(singular.s), code.number(rcond))
+
+        def scale(j: Index) -> None:
+            value = code.load(singular.s, j)
+            small = code.builder.fcmp_ordered("<=", value, least)
+            inverse = code.builder.select(small, code.number(0.0), code.over(code.number(1.0), value))
+            row = code.at(singular.u, code.mul(j, m))
+            code.loop(0, m, lambda c: code.store(code.times(code.load(row, c), inverse), row, c))
+        code.loop(0, k, scale)
+        gemm(code, code.at(out, code.mul(i, m * n)), singular.vt, singular.u, n, m, k, 0, 0, 0)
+    code.rolled(0, batch, each)
+
+
+def orthogonal_factor(code: Code, out: Any, a: Any, batch: int, m: int, n: int) -> None:
+    """``u @ vt`` of each matrix."""
+    if not n:
+        return
+    singular = _Singular(code, m, n, True)
+
+    def each(i: Index) -> None:
+        singular.decompose(code.at(a, code.mul(i, m * n)))
+        gemm(code, code.at(out, code.mul(i, m * n)), singular.u, singular.vt, m, n, n, 1, 1, 0)
+    code.rolled(0, batch, each)
+
+
+# --- QR and LU ---------------------------------------------------------------------------------
+
+def qr(code: Code, out: Any, a: Any, batch: int, m: int, n: int) -> None:
+    """Rows of a column of Q and a row of R of each matrix."""
+    if not n:
+        return
+    width, length = m + n, 64 * n
+    q, tau, scratch = code.work(m * n), code.work(n), code.work(length)
+
+    def each(i: Index) -> None:
+        target = code.at(out, code.mul(i, n * width))
+        code.transposed(q, code.at(a, code.mul(i, m * n)), m, n)
+        code.lapack("geqrf", m, n, q, m, tau, scratch, length, code.info)
+        code.require(code.succeeded())
+
+        def upper(j: Index) -> None:
+            row = code.at(target, code.add(code.mul(j, width), m))
+            code.loop(0, j, lambda c: code.store(code.number(0.0), row, c))
+            code.loop(j, n, lambda c: code.store(code.load(q, code.add(j, code.mul(c, m))), row, c))
+        code.loop(0, n, upper)
+        code.lapack("orgqr", m, n, n, q, m, tau, scratch, length, code.info)
+        code.require(code.succeeded())
+        code.loop(0, n, lambda j: code.loop(0, m, lambda c: code.store(
+            code.load(q, code.add(code.mul(j, m), c)), target, code.add(code.mul(j, width), c))))
+    code.rolled(0, batch, each)
+
+
+class _Lu:
+    def __init__(self, code: Code, n: int):
+        self.code, self.n = code, n
+        self.a, self.pivots = code.work(n * n), code.work(n, INT32)
+
+    def factor(self, a: Any) -> None:
+        """Singular matrices have factors too."""
+        code, n = self.code, self.n
+        code.transposed(self.a, a, n, n)
+        code.lapack("getrf", n, n, self.a, n, self.pivots, code.info)
+
+
+def lu(code: Code, out: Any, a: Any, order: Any, batch: int, n: int) -> None:
+    """Both factors of each matrix in one."""
+    if not n:
+        return
+    factors = _Lu(code, n)
+
+    def each(i: Index) -> None:
+        factors.factor(code.at(a, code.mul(i, n * n)))
+        code.transposed(code.at(out, code.mul(i, n * n)), factors.a, n, n)
+    code.rolled(0, batch, each)
+
+
+def lu_order(code: Code, out: Any, a: Any, batch: int, n: int) -> None:
+    """The order of rows of each factorization."""
+    if not n:
+        return
+    code.compute_as(a.type.pointee)
+    factors = _Lu(code, n)
+
+    def each(i: Index) -> None:
+        order = code.at(out, code.mul(i, n))
+        factors.factor(code.at(a, code.mul(i, n * n)))
+        code.loop(0, n, lambda j: code.store(code.integer(j), order, j))
+
+        def swap(j: Index) -> None:
+            pivot = code.sub(code.builder.sext(code.load(factors.pivots, j), code.integer(0).type), 1)
+            first, second = code.load(order, j), code.load(order, pivot)
+            code.store(second, order, j)
+            code.store(first, order, pivot)
+        code.loop(0, n, swap)
+    code.rolled(0, batch, each)
+
+
+def lu_pivots(code: Code, out: Any, order: Any, batch: int, n: int) -> None:
+    """The pivots of each order of rows."""
+    if not n:
+        return
+    rows = code.work(n, INT64)
+
+    def each(i: Index) -> None:
+        wanted, pivots = code.at(order, code.mul(i, n)), code.at(out, code.mul(i, n))
+        code.loop(0, n, lambda j: code.store(code.integer(j), rows, j))
+
+        def swap(j: Index) -> None:
+            row = code.load(wanted, j)
+            pivot = code.folded(j, n, code.integer(j), lambda k, found: code.builder.select(
+                code.builder.icmp_signed("==", code.load(rows, k), row), code.integer(k), found))
+            code.store(pivot, pivots, j)
+            code.store(code.load(rows, j), rows, pivot)
+        code.loop(0, n, swap)
+    code.rolled(0, batch, each)

@@ -1,0 +1,97 @@
+"""Routines of the runtime: factorizations and BLAS on whole row-major arrays.
+
+A routine with its sizes becomes one internal function of the module. LAPACK and BLAS are those of SciPy,
+called by address without Python; kernels with routines need `register_symbols` before they are linked.
+"""
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, FileFinder
+from importlib.util import module_from_spec
+from pathlib import Path
+from typing import Any
+
+from llvmlite import binding
+
+from jitad.compile.entry import opaque
+from jitad.compile.routines import fft as fft
+from jitad.compile.routines import functions as functions
+from jitad.compile.routines import general as general
+from jitad.compile.routines import spectral as spectral
+from jitad.compile.routines.cholesky import cholesky, cholesky_inverse
+from jitad.compile.routines.code import Code
+from jitad.compile.routines.cotangent import cholesky_cotangent
+from jitad.compile.routines.order import argsort, positions
+from jitad.compile.routines.solve import gemm, solve_triangular
+from jitad.compile.routines.sparse import sparse_columns, sparse_entries, sparse_rows
+from jitad.compile.routines.svd import cofactor, cofactor_tangent
+
+ROUTINES: dict[str, Callable[..., None]] = {
+    "cholesky": cholesky, "cholesky_inverse": cholesky_inverse,
+    "cholesky_cotangent": cholesky_cotangent, "solve_triangular": solve_triangular, "gemm": gemm,
+    **{name: getattr(general, name) for name in (
+        "solve", "inv", "det", "slogdet_sign", "slogdet_log", "factor", "solve_factored", "inv_factored",
+        "det_factored", "slogdet_sign_factored", "slogdet_log_factored")},
+    **{name: getattr(spectral, name) for name in (
+        "eigh", "eigvalsh", "svd", "svdvals", "pinv", "orthogonal_factor", "qr", "lu", "lu_order", "lu_pivots")},
+    **{name: getattr(functions, name) for name in ("expm", "sylvester", "sqrtm", "solve_banded", "solveh_banded")},
+    "cofactor": cofactor, "cofactor_tangent": cofactor_tangent, "argsort": argsort, "positions": positions,
+    "sparse_rows": sparse_rows, "sparse_columns": sparse_columns, "sparse_entries": sparse_entries,
+    **{name: getattr(fft, name) for name in ("dft", "idft", "rdft", "irdft")}}
+EXTERNAL = {"cython_blas": ("gemm", "trmm", "trsm", "trsv"),
+            "cython_lapack": ("potrf", "trtri", "lauum", "getrf", "gesdd", "syevd", "geqrf", "orgqr", "gees", "trsyl",
+                              "gbsv", "pbsv")}
+
+
+def build_routine(emitter: Any, name: str, pointers: list[Any], numbers: tuple[float, ...]) -> Any:
+    """LLVM code for ``name(*pointers, *numbers)``; the value is the status.
+
+    `emitter` has the `builder` to write with.
+    """
+    if name == "opaque":
+        return opaque.emit(emitter, pointers, *map(int, numbers))
+    if name not in ROUTINES:
+        raise NotImplementedError(f"no compiled routine {name}")
+    register_symbols()
+    module = emitter.builder.module
+    kinds = dict.fromkeys(p.type.pointee.text for p in pointers)
+    label = f"jitad.{name}.{'.'.join(kinds)}.{'.'.join(map(str, numbers))}"
+    function = module.globals.get(label)
+    if function is None:
+        code = Code(module, label, [p.type for p in pointers])
+        ROUTINES[name](code, *code.function.args, *numbers)
+        function = code.finish()
+    return emitter.builder.call(function, pointers)
+
+
+@cache
+def register_symbols() -> None:
+    """Tell LLVM the addresses of ``jitad_dgemm`` and the like."""
+    name_of, pointer_of = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
+    name_of.restype, name_of.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    for module, names in EXTERNAL.items():
+        capsules = _cython_module(module).__pyx_capi__
+        for name in (prefix + n for n in names for prefix in "ds"):
+            binding.add_symbol(f"jitad_{name}", pointer_of(capsules[name], name_of(capsules[name])))
+
+
+def _cython_module(name: str) -> Any:
+    """``scipy.linalg.<name>`` alone, which takes a tenth of the time of importing `scipy.linalg` around it."""
+    full = f"scipy.linalg.{name}"
+    if full in sys.modules or "scipy.linalg" in sys.modules:
+        return import_module(full)
+    import scipy
+
+    try:
+        folder = Path(scipy.__file__).parent / "linalg"
+        spec = FileFinder(str(folder), (ExtensionFileLoader, EXTENSION_SUFFIXES)).find_spec(full)
+        module = module_from_spec(spec)                                # type: ignore[arg-type]
+        spec.loader.exec_module(module)                                # type: ignore[union-attr]
+    except (ImportError, AttributeError):
+        return import_module(full)
+    return module

@@ -1,0 +1,229 @@
+"""A tape as plain data, JSON and arrays, and back. Nothing that is read runs code.
+
+What is read is checked before anything is compiled from it: every row of the table is known, every shape and dtype
+is what the row says, no index map leaves its array, and each node is tried once on zeros by the interpreter.
+"""
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from jitad.errors import JitadError, TapeFileError
+from jitad.primitives.core import SUPPORTED, TABLE, Primitive, loop_dtypes
+from jitad.tape.core import Aval, Constant, Guard, Node, Tape, Where
+from jitad.tape.evaluate import evaluate_node
+
+Arrays = list[np.ndarray]
+
+
+# --- writing -----------------------------------------------------------------------------------
+
+def tape_data(tape: Tape, arrays: Arrays) -> dict[str, Any]:
+    """The tape as what `json` can write; its constants are appended to `arrays`.
+
+    Raises `TapeFileError` for a node with Python code of its own (a callback).
+    """
+    return {
+        "nodes": [_node_data(node, arrays) for node in tape.nodes],
+        "inputs": list(tape.inputs), "names": list(tape.names),
+        "outputs": list(tape.outputs), "labels": list(tape.labels),
+        "guards": [[g.node, g.expected, _where_data(g.where)] for g in tape.guards],
+    }
+
+
+def _node_data(node: Node, arrays: Arrays) -> dict[str, Any]:
+    _check_trust(node.prim, node.where)
+    data: dict[str, Any] = {"op": node.prim.name}
+    if node.inputs:
+        data["in"] = list(node.inputs)
+    if node.prim.kind == "input":
+        data["type"] = [node.aval.dtype.name, list(node.aval.shape)]
+    if node.prim.kind == "const":
+        data["array"] = len(arrays)
+        arrays.append(node.params["value"].value)
+    elif node.params:
+        data["params"] = {name: _param_data(value, node, arrays) for name, value in node.params.items()}
+    if node.aval.weak:
+        data["weak"] = True
+    if node.where is not None:
+        data["at"] = _where_data(node.where)
+    return data
+
+
+def _param_data(value: Any, node: Node, arrays: Arrays) -> Any:
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, np.integer):
+        return int(value)
+    if isinstance(value, float):
+        return {"float": value.hex()}
+    if isinstance(value, tuple):
+        return [_param_data(part, node, arrays) for part in value]
+    if isinstance(value, Tape):
+        return {"tape": tape_data(value, arrays)}
+    raise TapeFileError(f"`{node.prim.name}` at {node.where} calls Python code, which cannot be in a file; write it in "
+                        "NumPy, so that it is recorded")
+
+
+def _where_data(where: Where | None) -> list[Any] | None:
+    return list(where) if where is not None else None
+
+
+def _check_trust(prim: Primitive, where: Where | None) -> None:
+    """Raise for a row that reads wherever its indices point: a file could make it read anything."""
+    if prim.info.get("trusts"):
+        raise TapeFileError(f"`{prim.name}`{f' at {where}' if where else ''} is {prim.info['trusts']}, which "
+                            "cannot be in a file; keep the function instead")
+
+
+# --- reading -----------------------------------------------------------------------------------
+
+def tape_of(data: Any, arrays: Sequence[np.ndarray]) -> Tape:
+    """The tape that `tape_data` was given.
+
+    Raises `TapeFileError` for anything that is not a tape whose every node is right.
+    """
+    try:
+        return _tape(data, arrays)
+    except TapeFileError:
+        raise
+    except (JitadError, ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError) as error:
+        raise TapeFileError(f"not a tape: {type(error).__name__}: {error}") from None
+
+
+def _tape(data: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> Tape:
+    nodes: list[Node] = []
+    for number, entry in enumerate(data["nodes"]):
+        node = _node(entry, nodes, arrays)
+        if any(not 0 <= i < number for i in node.inputs):
+            raise TapeFileError(f"node %{number} reads a node that does not come before it")
+        _check(node, [nodes[i].aval for i in node.inputs])
+        nodes.append(node)
+    inputs = tuple(i for i, node in enumerate(nodes) if node.prim.kind == "input")
+    names, labels = tuple(map(_text, data["names"])), tuple(map(_text, data["labels"]))
+    outputs = tuple(map(_number, data["outputs"]))
+    guards = tuple(_guard(entry, nodes) for entry in data["guards"])
+    if tuple(data["inputs"]) != inputs or len(names) != len(inputs) or (labels and len(labels) != len(outputs)):
+        raise TapeFileError("the inputs or outputs of the tape are not those that it lists")
+    if any(not 0 <= o < len(nodes) or nodes[o].aval.dtype == object for o in outputs):
+        raise TapeFileError("an output is not a value of the tape")
+    return Tape(tuple(nodes), inputs, outputs, names, labels, guards).check()
+
+
+def _node(entry: Mapping[str, Any], nodes: Sequence[Node], arrays: Sequence[np.ndarray]) -> Node:
+    prim = TABLE[entry["op"]]
+    _check_trust(prim, None)
+    at = None if entry.get("at") is None else _where(entry["at"])
+    weak = entry.get("weak", False) is True
+    if prim.kind == "const":
+        constant = Constant(arrays[_number(entry["array"])])
+        return Node(prim, (), {"value": constant}, _supported(constant.value.dtype, constant.value.shape, weak), at)
+    if prim.kind == "input":
+        dtype, shape = entry["type"]
+        return Node(prim, (), {}, _supported(np.dtype(_text(dtype)), tuple(map(_number, shape)), weak), at)
+    inputs = tuple(map(_number, entry.get("in", ())))
+    params = {_text(name): _param(value, arrays) for name, value in entry.get("params", {}).items()}
+    if prim.ufunc is not None and params:
+        raise TapeFileError(f"`{prim.name}` has no params, not {sorted(params)}")
+    aval = prim.infer(*(nodes[i].aval for i in inputs), **params)
+    return Node(prim, inputs, params, Aval(aval.shape, aval.dtype, weak), at)
+
+
+def _param(value: Any, arrays: Sequence[np.ndarray]) -> Any:
+    if isinstance(value, list):
+        return tuple(_param(part, arrays) for part in value)
+    if isinstance(value, dict):
+        (kind, content), = value.items()
+        return float.fromhex(content) if kind == "float" else _tape(content, arrays)
+    return value
+
+
+def _guard(entry: Any, nodes: Sequence[Node]) -> Guard:
+    number, expected, where = entry
+    if nodes[_number(number)].aval.shape or not isinstance(expected, (bool, int)):
+        raise TapeFileError(f"the guard {entry} is not one of a number")
+    return Guard(number, expected, None if where is None else _where(where))
+
+
+def _where(data: Any) -> Where:
+    filename, line, function = data
+    return Where(_text(filename), _number(line), _text(function))
+
+
+def _supported(dtype: np.dtype[Any], shape: tuple[int, ...], weak: bool) -> Aval:
+    if dtype.name not in SUPPORTED or not dtype.isnative or any(n < 0 for n in shape):
+        raise TapeFileError(f"an array of dtype {dtype} and shape {shape} cannot be on a tape")
+    return Aval(shape, dtype, weak)
+
+
+def _number(value: Any) -> int:
+    if type(value) is not int:
+        raise TapeFileError(f"{value!r} stands where a number should")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TapeFileError(f"{value!r} stands where a name should")
+    return value
+
+
+# --- checking ----------------------------------------------------------------------------------
+
+def _check(node: Node, operands: Sequence[Aval]) -> None:
+    """Raise unless the node can be run whatever the values of its operands."""
+    if node.prim.kind in ("input", "const", "scan", "pick"):        # scans and picks are checked by their rows
+        return
+    if any(aval.dtype == object for aval in operands):
+        raise TapeFileError(f"`{node.prim.name}` reads the bundle of a scan")
+    if node.prim.kind == "elementwise":
+        _check_elementwise(node.prim, operands)
+    for source, result, index in _maps(node, operands):
+        _check_map(source, result, index)
+    for axis in (*node.params.get("axes", ()), *[node.params[k] for k in ("axis",) if k in node.params]):
+        if not 0 <= _number(axis) < max(node.aval.ndim, *(aval.ndim for aval in operands)):
+            raise TapeFileError(f"`{node.prim.name}` along an axis {axis} that is not there")
+    with warnings.catch_warnings(), contextlib.suppress(np.linalg.LinAlgError):         # zeros are singular
+        warnings.simplefilter("ignore")
+        evaluate_node(node, [np.broadcast_to(np.zeros((), aval.dtype), aval.shape) for aval in operands])
+
+
+def _check_elementwise(prim: Primitive, operands: Sequence[Aval]) -> None:
+    if len({aval.shape for aval in operands}) != 1:
+        raise TapeFileError(f"`{prim.name}` of arrays of different shapes")
+    if prim.ufunc is not None:
+        dtypes = tuple(aval.dtype for aval in operands)
+        if loop_dtypes(prim.ufunc, dtypes)[:-1] != dtypes:
+            raise TapeFileError(f"`{prim.name}` does not compute in {', '.join(map(str, dtypes))}")
+
+
+def _maps(node: Node, operands: Sequence[Aval]) -> Iterable[tuple[tuple[int, ...], tuple[int, ...], Any]]:
+    """The index maps of a node, each with the shape that it points into and the shape that it walks."""
+    kind, params = node.prim.kind, node.params
+    if kind == "view":
+        yield operands[0].shape, node.aval.shape, params["index"]
+    elif kind == "spread":
+        yield node.aval.shape, operands[0].shape, params["index"]
+    elif kind == "update":
+        for aval, index in zip(operands[1:], params["indices"], strict=True):
+            yield operands[0].shape, aval.shape, index
+
+
+def _check_map(source: tuple[int, ...], walked: tuple[int, ...], index: Any) -> None:
+    """Raise unless every element that the map points at exists."""
+    if len(index) != len(source):
+        raise TapeFileError(f"an index map of {len(index)} dimensions into an array of {len(source)}")
+    if 0 in walked:
+        return
+    for length, (offset, terms) in zip(source, index, strict=True):
+        if any(not 0 <= _number(dim) < len(walked) for dim, _ in terms):
+            raise TapeFileError(f"an index map over dimensions that are not there: {terms}")
+        ends = [_number(step) * (walked[dim] - 1) for dim, step in terms]
+        low, high = (_number(offset) + sum(e for e in ends if (e < 0) is down) for down in (True, False))
+        if low < 0 or high >= length:
+            raise TapeFileError(f"an index map reaches from {low} to {high} in a dimension of {length}")
+

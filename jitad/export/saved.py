@@ -1,0 +1,324 @@
+"""Tapes in files: what ``CompiledTape.save`` writes and `jitad.load` reads.
+
+A file is a zip archive of ``tape.json`` and one ``.npy`` for each constant and captured array. It holds data
+alone: reading one runs no code, whatever is in it, and what is not a right tape is refused.
+"""
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jitad.cache.keys.captures import Plan
+from jitad.cache.keys.signature import Signature
+from jitad.call.build.entry import Entry
+from jitad.call.request.request import Request
+from jitad.call.request.results import Frame, Result
+from jitad.call.request.sparse import Matrix
+from jitad.errors import SignatureError, TapeFileError
+from jitad.export.data import tape_data, tape_of
+from jitad.tape.core import Aval, Tape
+from jitad.tape.display import Text
+from jitad.tape.evaluate import GuardMiss
+from jitad.trace.leaves import altered, as_plain, is_complex, is_dynamic, refusal
+from jitad.trace.pytree import TreeDef, count_leaves, flatten, leaves_of, unflatten
+from jitad.trace.where import user_line
+from jitad.version import __version__
+
+if TYPE_CHECKING:
+    from jitad.call.compiled import CompiledTape
+
+FORMAT = "jitad tape"
+VERSION = 1
+LARGEST = 1 << 36                               # bytes of all members of a file together
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument: its name, the structure in plain containers, and what is not a number in it, by leaf."""
+
+    name: str
+    structure: Any
+    static: tuple[tuple[int, Any], ...] = ()
+
+    def inputs(self, value: Any) -> tuple[list[Any], list[str]]:
+        """The numbers and arrays of the argument and their paths; raises `SignatureError` for another structure."""
+        leaves, paths, tree = flatten(value, self.name)
+        if plain_structure(tree) != self.structure:
+            raise SignatureError(f"argument `{self.name}` has another structure than it was saved with (called at "
+                                 f"{user_line()}); named tuples and dataclasses count as dicts")
+        static = dict(self.static)
+        for number, expected in static.items():
+            if type(leaves[number]) is not type(expected) or leaves[number] != expected:
+                raise SignatureError(f"argument `{paths[number]}` was saved as {expected!r}, and cannot be "
+                                     f"{leaves[number]!r} (called at {user_line()})")
+        dynamic = [n for n in range(len(leaves)) if n not in static]
+        return [leaves[n] for n in dynamic], [paths[n] for n in dynamic]
+
+
+class SavedTape:
+    """A tape from a file, to be called as the function that it was saved from; `jitad.load` makes it.
+
+    It serves the shapes, dtypes and the way through the branches that it was saved with, and raises `SignatureError`
+    for others. Captured values are those of the day, in `captured`. Named tuples and dataclasses of arguments come
+    back as dicts.
+    """
+
+    def __init__(self, name: str, tape: Tape, arguments: tuple[Argument, ...], captured: Sequence[np.ndarray],
+                 result: Result) -> None:
+        self.__name__ = self.__qualname__ = name
+        self._arguments, self._captured = arguments, tuple(captured)
+        self._entry = Entry(name, Request("value"), Signature.of(()), tape.names, (), (), (), tape, Plan(), result,
+                            guarded=bool(tape.guards))
+
+    @property
+    def tape(self) -> Tape:
+        """The tape, as it was compiled."""
+        return self._entry.tape
+
+    @property
+    def captured(self) -> dict[str, np.ndarray]:
+        """The captured values that were saved with the tape, by their names on it."""
+        return dict(zip(self.tape.names[len(self.tape.names) - len(self._captured):], self._captured, strict=True))
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        inputs = self._inputs(args, kwargs)
+        try:
+            return self._entry.run(inputs)
+        except GuardMiss as miss:
+            raise SignatureError(
+                f"`{self.__name__}` was saved on one way through its branches, and these arguments take another at "
+                f"{miss.guard.where} (called at {user_line()}); save a tape for each way") from None
+
+    def source(self, /, *args: Any, **kwargs: Any) -> Text:
+        """The generated code for arguments like these, as Python source."""
+        return Text(self._entry.kernel(self._inputs(args, kwargs)).source)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the tape to a file again."""
+        write(path, self.__name__, self.tape, self._arguments, self._captured, self._entry.result)
+
+    def _inputs(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        names = [argument.name for argument in self._arguments]
+        given = dict(zip(names, args, strict=False))
+        if len(args) > len(names) or set(kwargs) - set(names) or set(kwargs) & set(given) or len(
+                given) + len(kwargs) != len(names):
+            raise SignatureError(f"`{self.__name__}` takes the arguments {', '.join(names)} (called at {user_line()})")
+        given |= kwargs
+        inputs: list[Any] = []
+        avals = [self.tape.nodes[i].aval for i in self.tape.inputs]
+        for argument in self._arguments:
+            for leaf, path in zip(*argument.inputs(given[argument.name]), strict=True):
+                inputs.append(_fitting(leaf, path, avals[len(inputs)]))
+        return [*inputs, *(x if x.ndim else x.item() for x in self._captured)]
+
+    def __repr__(self) -> str:
+        names = ", ".join(argument.name for argument in self._arguments)
+        return f"<SavedTape of {self.__name__} ({names}), {len(self.tape)} nodes>"
+
+
+def _fitting(leaf: Any, path: str, aval: Aval) -> Any:
+    """The leaf as an input of this type."""
+    if is_dynamic(leaf) and altered(type(leaf)):
+        raise SignatureError(f"argument `{path}` {refusal(leaf)} (called at {user_line()})")
+    if is_dynamic(leaf) and np.shape(leaf) == aval.shape:
+        leaf = as_plain(leaf)
+        dtype = np.asarray(leaf).dtype
+        if dtype == aval.dtype:
+            return leaf
+        if aval.dtype == np.float64 and (dtype.kind in "iu" or (aval.weak and dtype.kind == "f")):
+            return leaf.astype(aval.dtype) if isinstance(leaf, np.ndarray) else float(leaf)
+    shown = f"{np.asarray(leaf).dtype} of shape {np.shape(leaf)}" if is_dynamic(leaf) else type(leaf).__name__
+    raise SignatureError(f"argument `{path}` must be {aval.dtype} of shape {aval.shape}, not {shown} (called at "
+                         f"{user_line()}); compile and save for these arguments")
+
+
+# --- files -------------------------------------------------------------------------------------
+
+def save(compiled: CompiledTape, path: str | os.PathLike[str]) -> None:
+    """What ``compiled.save`` does."""
+    entry, given = compiled._entry, compiled._arguments
+    if any(map(is_complex, given.leaves)) or any(form.startswith("complex") for form, _ in entry.result.forms):
+        raise TapeFileError(f"`{entry.name}` has complex arguments or results, which cannot be in a file (called at "
+                            f"{user_line()}); pass and return real and imaginary parts")
+    captured = [np.array(x) for x in compiled._inputs()[len(given.inputs):]]
+    arguments, start = [], 0
+    for name, tree, count in zip((*given.positional, *given.kwargs), given.structures, given.counts, strict=True):
+        static = [(n - start, given.leaves[n]) for n in range(start, start + count) if not given.dynamic[n]]
+        arguments.append(Argument(name, plain_structure(tree), tuple(static)))
+        start += count
+    write(path, entry.name, entry.tape, arguments, captured, entry.result)
+
+
+def write(path: str | os.PathLike[str], name: str, tape: Tape, arguments: Sequence[Argument],
+          captured: Sequence[np.ndarray], result: Result) -> None:
+    """Write a file in one step: there is the whole of it, or what was there before.
+
+    Raises `TapeFileError` for what cannot be in a file, `OSError` where it cannot be written.
+    """
+    import tempfile
+    import zipfile
+
+    arrays = [np.asarray(x) for x in captured]
+    data = {
+        "format": FORMAT, "version": VERSION, "jitad": __version__, "name": name, "captured": len(captured),
+        "arguments": [{"name": a.name, "structure": a.structure,
+                       "static": [[n, _atom(value, a.name)] for n, value in a.static]} for a in arguments],
+        "forms": [list(form) for form in result.forms], "frame": _frame_data(result.frame),
+        "tape": tape_data(tape, arrays),
+    }
+    path = Path(path)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("tape.json", json.dumps(data, indent=1))
+            for number, array in enumerate(arrays):
+                content = io.BytesIO()
+                np.lib.format.write_array(content, np.asarray(array), allow_pickle=False)
+                archive.writestr(f"{number}.npy", content.getvalue())
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def load(path: str | os.PathLike[str]) -> SavedTape:
+    """The tape in a file that ``CompiledTape.save`` wrote, ready to be called.
+
+    Nothing in the file is run as code. The result is called as the function that was saved, for arguments of the same
+    structure, shapes and dtypes.
+
+    Raises
+    ------
+    TapeFileError
+        If the file holds anything but a right tape, or one of a later version.
+    OSError
+        If there is no such file.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np, jitad
+    >>> gradient = jitad.jit_grad(lambda x: np.sum(x**3))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     gradient.compile(np.zeros(2)).save(os.path.join(folder, "cubes.tape"))
+    ...     loaded = jitad.load(os.path.join(folder, "cubes.tape"))
+    >>> loaded(np.array([1.0, 2.0]))
+    array([ 3., 12.])
+    """
+    import zipfile
+
+    with open(os.fspath(path), "rb") as file:       # what cannot be opened is an OSError, what cannot be read no tape
+        content = io.BytesIO(file.read())
+    try:
+        with zipfile.ZipFile(content) as archive:
+            if sum(info.file_size for info in archive.infolist()) > LARGEST:
+                raise TapeFileError("more than a tape needs")
+            data = json.loads(archive.read("tape.json"))
+            arrays = [np.lib.format.read_array(io.BytesIO(archive.read(f"{number}.npy")), allow_pickle=False)
+                      for number in range(len(archive.namelist()) - 1)]
+        return _loaded(data, arrays)
+    except Exception as error:                  # whatever broken data may cause, seeking before the start too
+        raise TapeFileError(f"{os.fspath(path)!r} holds no tape that this version of jitad can load ({error}); save it "
+                            "again with CompiledTape.save") from None
+
+
+def _loaded(data: Any, arrays: list[np.ndarray]) -> SavedTape:
+    if data["format"] != FORMAT or data["version"] != VERSION:
+        raise TapeFileError(f"it is {data['format']!r}, version {data['version']!r}; known is version {VERSION}")
+    tape = tape_of(data["tape"], arrays)
+    arguments = tuple(Argument(str(a["name"]), a["structure"], tuple((int(n), v) for n, v in a["static"]))
+                      for a in data["arguments"])
+    forms = tuple((_form(form), np.dtype(dtype).name if dtype else "") for form, dtype in data["forms"])
+    result = Result(forms, _frame(data["frame"]))
+    given = sum(count_leaves(structure_of(a.structure)) - len(a.static) for a in arguments)
+    captured = arrays[:data["captured"]]
+    held = [tape.nodes[i].aval for i in tape.inputs[given:]]
+    if len(tape.inputs) != given + len(captured) or [(x.shape, x.dtype) for x in captured] != [
+            (a.shape, a.dtype) for a in held]:
+        raise TapeFileError("the inputs of the tape are not the arguments and captured values")
+    if len(result.forms) != len(tape.outputs) or _leaves_in(result.frame) != len(tape.outputs):
+        raise TapeFileError("the outputs of the tape are not those of the result")
+    return SavedTape(str(data["name"]), tape, arguments, captured, result)
+
+
+def _form(form: Any) -> str:
+    if form not in ("array", "number", "scalar", "array0d"):
+        raise TapeFileError(f"no form of a result: {form!r}")
+    return form
+
+
+# --- structures in plain containers --------------------------------------------------------------
+
+def plain_structure(tree: TreeDef) -> Any:
+    """A structure as JSON: ``"*"`` a leaf, ``["dict", [key, structure], ...]``, ``["list", ...]``, ``["tuple", ...]``.
+
+    Raises `TapeFileError` for other containers and for keys that are neither text nor numbers.
+    """
+    return _plain(unflatten(tree, ["*"] * count_leaves(tree)))
+
+
+def _plain(tree: Any) -> Any:
+    if isinstance(tree, str):
+        return "*"
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        tree = dict(zip(tree._fields, tree, strict=True))
+    if hasattr(type(tree), "__dataclass_fields__"):
+        tree = {name: getattr(tree, name) for name in type(tree).__dataclass_fields__}
+    if isinstance(tree, dict):
+        if not all(type(key) in (str, int) for key in tree):
+            raise TapeFileError(f"a dict with the keys {list(tree)} cannot be in a file; use text as keys")
+        return ["dict", *([key, _plain(value)] for key, value in tree.items())]
+    if type(tree) in (list, tuple):
+        return [type(tree).__name__, *map(_plain, tree)]
+    raise TapeFileError(f"a {type(tree).__name__} cannot be in a file; use dicts, lists and tuples")
+
+
+def structure_of(data: Any) -> TreeDef:
+    """The structure that `plain_structure` was given, in plain containers."""
+    return leaves_of(_tree(data))[1]
+
+
+def _tree(data: Any) -> Any:
+    if data == "*":
+        return 0
+    kind, *parts = data
+    if kind == "dict":
+        return {key: _tree(value) for key, value in parts}
+    return {"list": list, "tuple": tuple}[kind](map(_tree, parts))
+
+
+def _frame_data(frame: Frame) -> Any:
+    if frame is None:
+        return None
+    tree, below = frame
+    if isinstance(tree, Matrix):
+        raise TapeFileError("a sparse matrix cannot be in a file; save the function without sparse=True")
+    return [None if tree is None else plain_structure(tree), *map(_frame_data, below)]
+
+
+def _frame(data: Any) -> Frame:
+    if data is None:
+        return None
+    tree, *below = data
+    made = None if tree is None else structure_of(tree)
+    if made is not None and count_leaves(made) != len(below):
+        raise TapeFileError("a structure with another number of leaves than it has parts")
+    return made, tuple(map(_frame, below))
+
+
+def _leaves_in(frame: Frame) -> int:
+    return 1 if frame is None else sum(map(_leaves_in, frame[1]))
+
+
+def _atom(value: Any, name: str) -> Any:
+    """A static leaf, if it is one that a file can hold."""
+    if value is None or type(value) in (str, bool, int):
+        return value
+    raise TapeFileError(f"argument `{name}` holds {value!r}, which cannot be in a file; text, numbers and None can")

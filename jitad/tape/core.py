@@ -1,0 +1,400 @@
+"""The tape: an immutable list of primitive applications in SSA order.
+
+Data types of the whole library: `Aval` (shape and dtype of a value), `Node`
+(one application of a primitive), `Tape` (nodes, inputs, outputs), `Builder`
+(a tape in the making; equal nodes are one node) and `Value` (a handle on a node
+of a builder, with arithmetic, in which the rules are written).
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from jitad.errors import LeakedTracerError, TapeError
+
+if TYPE_CHECKING:
+    from jitad.primitives.core import Primitive
+
+
+@dataclass(frozen=True, slots=True)
+class Aval:
+    """Shape and dtype of a value. `weak` marks what came from a Python number and
+    so, as in NumPy, does not raise the precision of what it meets."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    weak: bool = False
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def __str__(self) -> str:
+        short = {"float64": "f8", "float32": "f4", "int64": "i8", "bool": "b1"}.get(self.dtype.name, self.dtype.name)
+        if self.dtype == object:
+            return f"bundle of {self.shape[0]}"
+        return f"{short}[{','.join(map(str, self.shape))}]"
+
+
+class Where(NamedTuple):
+    """A line of the user's code."""
+
+    filename: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        return f"{self.filename}:{self.line}"
+
+
+class Guard(NamedTuple):
+    """The tape is right only while node `node` (0-d) has the value `expected`, as it had when the code at
+    `where` asked for it."""
+
+    node: int
+    expected: bool | int
+    where: Where | None
+
+
+class Constant:
+    """An array on the tape, compared by content so that equal constants are one node."""
+
+    __slots__ = ("_key", "value")
+
+    def __init__(self, value: Any):
+        array = np.array(value)
+        array.setflags(write=False)
+        self.value = array
+        self._key = (array.shape, array.dtype.str, array.tobytes())
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Constant) and self._key == other._key
+
+    def __repr__(self) -> str:
+        if self.value.size == 1:
+            return repr(self.value.item())
+        return f"<{self.value.dtype}{list(self.value.shape)}>"
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """`prim` applied to the nodes numbered `inputs`; `where` is the user's line. Never changed once it is made; not
+    `frozen` because that takes a second for a million nodes."""
+
+    prim: Primitive
+    inputs: tuple[int, ...]
+    params: Mapping[str, Any]
+    aval: Aval
+    where: Where | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Tape:
+    """Nodes in SSA order. `inputs` and `outputs` are node numbers; `names` are the inputs' names,
+    `labels` the outputs'. Tapes that compute the same in the same way are equal, whatever their names
+    and lines."""
+
+    nodes: tuple[Node, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    names: tuple[str, ...]
+    labels: tuple[str, ...] = ()
+    guards: tuple[Guard, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Tape) and self._hash == other._hash
+                                 and self._content == other._content)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _content(self) -> tuple[Any, ...]:
+        nodes = tuple((n.prim, n.inputs, tuple(sorted(n.params.items())), n.aval) for n in self.nodes)
+        return nodes, self.inputs, self.outputs, tuple(g[:2] for g in self.guards)
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self._content)
+
+    @cached_property
+    def uses(self) -> tuple[tuple[int, ...], ...]:
+        """For each node the nodes that read it."""
+        users: list[list[int]] = [[] for _ in self.nodes]
+        for number, node in enumerate(self.nodes):
+            for i in dict.fromkeys(node.inputs):
+                users[i].append(number)
+        return tuple(map(tuple, users))
+
+    def check(self) -> Tape:
+        """Return the tape if it keeps its own rules, else raise `TapeError` with the node's surroundings."""
+        for number, node in enumerate(self.nodes):
+            if any(i >= number for i in node.inputs):
+                raise TapeError(f"node %{number} reads a later node:\n{self.format(around=number)}")
+            if node.prim.name in ("input", "const"):
+                continue
+            expected = node.prim.infer(*(self.nodes[i].aval for i in node.inputs), **node.params)
+            if (expected.shape, expected.dtype) != (node.aval.shape, node.aval.dtype):
+                raise TapeError(f"node %{number} should be {expected}:\n{self.format(around=number)}")
+        if any(not 0 <= o < len(self.nodes) for o in self.outputs):
+            raise TapeError(f"an output is not on the tape: {self.outputs}")
+        return self
+
+    def format(self, around: int | None = None) -> str:
+        """The tape as text, one node a line; with `around`, only the lines near that node."""
+        from jitad.tape.display import format_tape
+
+        return format_tape(self, around)
+
+    def __str__(self) -> str:
+        return self.format()
+
+
+NO_PARAMS: dict[str, Any] = {}
+
+
+def needed(nodes: Sequence[Node], wanted: Iterable[int]) -> bytearray:
+    """For each node whether one of the `wanted` needs it."""
+    found = bytearray(len(nodes))
+    for number in wanted:
+        found[number] = 1
+    for number in range(len(nodes) - 1, -1, -1):
+        if found[number]:
+            for i in nodes[number].inputs:
+                found[i] = 1
+    return found
+
+
+class Builder:
+    """A tape in the making. Applying the same primitive to the same nodes gives the same node."""
+
+    active = True                                        # whether there may be more on the tape
+
+    def __init__(self, wrap: Callable[[Builder, int], Value] | None = None):
+        self.nodes: list[Node] = []
+        self.inputs: list[int] = []
+        self.names: list[str] = []
+        self.guards: dict[int, Guard] = {}
+        self._wrap = wrap or Value
+        self._memo: dict[Any, int] = {}
+        self._results: dict[Primitive, Aval] = {}        # of rows of numbers
+        self._numbers: dict[float, int] = {}             # constants
+        self.line: Where | None = None
+
+    def where(self, depth: int = 1) -> Where | None:
+        """The user's line for the next node: `line`, unless a recording knows better, and looks for it from `depth`
+        frames above this method."""
+        return self.line
+
+    def value(self, number: int) -> Value:
+        return self._wrap(self, number)
+
+    def input(self, aval: Aval, name: str) -> Value:
+        from jitad.primitives.core import INPUT
+
+        self.nodes.append(Node(INPUT, (), {}, aval, self.where()))
+        self.inputs.append(len(self.nodes) - 1)
+        self.names.append(name)
+        return self.value(self.inputs[-1])
+
+    def const(self, value: Any, weak: bool = False) -> Value:
+        from jitad.primitives.core import CONST
+
+        constant = Constant(value)
+        aval = Aval(constant.value.shape, constant.value.dtype, weak)
+        return self.value(self._add(CONST, (), {"value": constant}, aval, None))
+
+    def constant(self, node: Node) -> int:
+        """The constant of another tape; returns the node's number."""
+        return self._add(node.prim, (), node.params, node.aval, None)
+
+    def again(self, node: Node, inputs: Sequence[int]) -> Value:
+        """A node of another tape, of these operands here."""
+        return self.value(self.constant(node) if node.prim.kind == "const" else
+                          self.apply(node.prim, inputs, node.params, node.where))
+
+    def guard(self, value: Value, expected: bool | int, where: Where | None = None) -> None:
+        """Make the tape depend on `value` being `expected`; what a constant is needs no guard."""
+        if value.node.prim.kind != "const":
+            self.guards.setdefault(value.number, Guard(value.number, expected, where or self.where()))
+
+    def apply(self, prim: Primitive, inputs: Sequence[int], params: Mapping[str, Any],
+              where: Where | None = None) -> int:
+        """Append (or find) the application of `prim`; returns the node's number."""
+        key = (prim, tuple(inputs), tuple(sorted(params.items())) if params else ())
+        known = self._memo.get(key)
+        if known is not None:
+            return known
+        aval = prim.infer(*(self.nodes[i].aval for i in inputs), **params)
+        return self._add(prim, tuple(inputs), params, aval, where or self.where(), key)
+
+    def _add(self, prim: Primitive, inputs: tuple[int, ...], params: Mapping[str, Any], aval: Aval,
+             where: Where | None, key: Any = None) -> int:
+        key = key or (prim, inputs, tuple(sorted(params.items())), aval.weak)
+        known = self._memo.get(key)
+        if known is None:
+            self.nodes.append(Node(prim, inputs, dict(params), aval, where))
+            known = self._memo[key] = len(self.nodes) - 1
+        return known
+
+    def enter(self, prim: Primitive, inputs: tuple[int, ...], params: Mapping[str, Any], items: tuple[Any, ...],
+              aval: Aval) -> int:
+        """As `apply`, where the sorted `items` of the params and the result's `aval` are known."""
+        key = (prim, inputs, items)
+        number = self._memo.get(key)
+        if number is None:
+            if not self.active:
+                self.check_active()
+            number = self._memo[key] = len(self.nodes)
+            self.nodes.append(Node(prim, inputs, params, aval, self.where()))
+        return number
+
+    def on_numbers(self, prim: Primitive, inputs: tuple[int, ...]) -> Value:
+        """As `apply` and `value` for a row without params and float64 numbers, the short way."""
+        key = (prim, inputs, ())
+        number = self._memo.get(key)
+        if number is None:
+            if not self.active:
+                self.check_active()
+            nodes = self.nodes
+            aval = self._results.get(prim)
+            if aval is None:
+                aval = self._results[prim] = prim.infer(*(nodes[i].aval for i in inputs))
+            number = self._memo[key] = len(nodes)
+            nodes.append(Node(prim, inputs, NO_PARAMS, aval, self.where(3)))
+        return self._wrap(self, number)
+
+    def number(self, x: float) -> int:
+        """The node of a constant."""
+        known = self._numbers.get(x) if x else None      # zero has two signs
+        if known is None:
+            known = self.const(x).number
+            self._numbers[x] = known
+        return known
+
+    def check_active(self) -> None:
+        """Raise if there is to be nothing more on the tape."""
+
+    def extend(self, number: int, params: Mapping[str, Any]) -> None:
+        """Give node `number` params with which it computes more (a scan that stacks more outputs); what reads
+        it stays as it is."""
+        node = self.nodes[number]
+        aval = node.prim.infer(*(self.nodes[i].aval for i in node.inputs), **params)
+        self.nodes[number] = Node(node.prim, node.inputs, dict(params), aval, node.where)
+        self._memo[node.prim, node.inputs, tuple(sorted(params.items()))] = number
+
+    def replay(self, tape: Tape, values: Sequence[Value]) -> list[Value]:
+        """Append `tape` with its inputs replaced by `values`; returns its outputs. Its guards come along."""
+        numbers: dict[int, int] = {i: v.number for i, v in zip(tape.inputs, values, strict=True)}
+        for number, node in enumerate(tape.nodes):
+            if number in numbers:
+                continue
+            if node.prim.name == "const":
+                numbers[number] = self.constant(node)
+            else:
+                numbers[number] = self.apply(node.prim, [numbers[i] for i in node.inputs], node.params, node.where)
+        for guard in tape.guards:
+            self.guard(self.value(numbers[guard.node]), guard.expected, guard.where)
+        return [self.value(numbers[o]) for o in tape.outputs]
+
+    def _leaked(self, number: int) -> LeakedTracerError:
+        """The error for a placeholder of a loop's body that has got out."""
+        reader = next((n.where for n in self.nodes if number in n.inputs), None)
+        return LeakedTracerError(
+            f"a value that is known only inside of the body of a scan or loop (computed at {reader}) was used outside: "
+            "it was kept in a list, an array or a variable of the enclosing code; return it from the body instead")
+
+    def live(self, outputs: Iterable[int]) -> list[int]:
+        """The nodes that these and the guards need, and the inputs, in order."""
+        found = needed(self.nodes, [*outputs, *self.guards])
+        given = bytearray(len(found))
+        for number in self.inputs:
+            found[number] = given[number] = 1
+        order = [number for number, wanted in enumerate(found) if wanted]
+        for number in order:
+            if self.nodes[number].prim.kind == "input" and not given[number]:
+                raise self._leaked(number)
+        return order
+
+    def finish(self, outputs: Iterable[Value], labels: Iterable[str] = ()) -> Tape:
+        """The tape of what `outputs` need (inputs stay), checked."""
+        return self.tape([o.number for o in outputs], labels).check()
+
+    def tape(self, outputs: Sequence[int], labels: Iterable[str] = ()) -> Tape:
+        """The same for nodes that were all made by `apply`, which has checked them."""
+        order, nodes = self.live(outputs), self.nodes
+        new = dict(zip(order, range(len(order)), strict=True))
+        kept = []
+        for place, number in enumerate(order):
+            node = nodes[number]
+            kept.append(node if place == number else Node(
+                node.prim, tuple([new[i] for i in node.inputs]), node.params, node.aval, node.where))
+        return Tape(tuple(kept), tuple([new[i] for i in self.inputs]), tuple([new[i] for i in outputs]),
+                    tuple(self.names), tuple(labels),
+                    tuple([g._replace(node=new[g.node]) for g in self.guards.values()]))
+
+
+class Value:
+    """A node of a builder, with arithmetic. Rules are ordinary expressions on values."""
+
+    __slots__ = ("builder", "number")
+    __array_ufunc__: Any = None
+
+    def __init__(self, builder: Builder, number: int):
+        self.builder, self.number = builder, number
+
+    @property
+    def node(self) -> Node:
+        return self.builder.nodes[self.number]
+
+    @property
+    def aval(self) -> Aval:
+        return self.builder.nodes[self.number].aval
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def _apply(self, name: str, *operands: Any) -> Any:
+        from jitad.primitives.core import TABLE
+
+        return TABLE[name](*operands)
+
+    def __add__(self, o: Any) -> Any: return self._apply("add", self, o)
+    def __radd__(self, o: Any) -> Any: return self._apply("add", o, self)
+    def __sub__(self, o: Any) -> Any: return self._apply("sub", self, o)
+    def __rsub__(self, o: Any) -> Any: return self._apply("sub", o, self)
+    def __mul__(self, o: Any) -> Any: return self._apply("mul", self, o)
+    def __rmul__(self, o: Any) -> Any: return self._apply("mul", o, self)
+    def __truediv__(self, o: Any) -> Any: return self._apply("div", self, o)
+    def __rtruediv__(self, o: Any) -> Any: return self._apply("div", o, self)
+    def __pow__(self, o: Any) -> Any: return self._apply("pow", self, o)
+    def __rpow__(self, o: Any) -> Any: return self._apply("pow", o, self)
+    def __neg__(self) -> Any: return self._apply("neg", self)
+    def __lt__(self, o: Any) -> Any: return self._apply("lt", self, o)
+    def __le__(self, o: Any) -> Any: return self._apply("le", self, o)
+    def __gt__(self, o: Any) -> Any: return self._apply("gt", self, o)
+    def __ge__(self, o: Any) -> Any: return self._apply("ge", self, o)

@@ -1,0 +1,60 @@
+"""The reference interpreter: a tape, one NumPy call for each node.
+
+It is the oracle for every faster path and the meaning of a tape.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from jitad.tape.core import Guard, Node, Tape
+
+
+def evaluate_node(node: Node, operands: Sequence[Any]) -> Any:
+    """The node's value as an array (or NumPy scalar) of exactly its dtype and shape."""
+    with np.errstate(all="ignore"):
+        value = node.prim.evaluate(*operands, **node.params)
+    return np.asarray(value, dtype=node.aval.dtype)
+
+
+def _value(node: Node, operands: Sequence[Any]) -> Any:
+    try:
+        return evaluate_node(node, operands)
+    except Exception as error:
+        error.add_note(f"in {node.prim.name} at {node.where}")
+        raise
+
+
+class GuardMiss(Exception):
+    """The inputs take another path through the user's code than the tape: at `guard`."""
+
+    def __init__(self, guard: Guard):
+        super().__init__(guard)
+        self.guard = guard
+
+
+def evaluate(tape: Tape, *inputs: Any) -> list[np.ndarray]:
+    """The outputs of `tape` for `inputs`, which have the shapes and dtypes of its inputs.
+
+    >>> import jitad, numpy as np
+    >>> compiled = jitad.jit(lambda x: np.exp(x).sum()).compile(np.zeros(3))
+    >>> float(evaluate(compiled.tape, np.zeros(3))[0])
+    3.0
+    """
+    values: list[Any] = [None] * len(tape.nodes)
+    for number, value in zip(tape.inputs, inputs, strict=True):
+        values[number] = np.asarray(value, dtype=tape.nodes[number].aval.dtype)
+    guards = {g.node: g for g in tape.guards}
+    last_use = {i: n for n, node in enumerate(tape.nodes) for i in node.inputs}
+    keep = {*tape.outputs, *guards}
+    for number, node in enumerate(tape.nodes):
+        if node.prim.kind != "input":
+            values[number] = _value(node, [values[i] for i in node.inputs])
+        if number in guards and values[number] != guards[number].expected:
+            raise GuardMiss(guards[number])
+        for i in set(node.inputs):
+            if last_use[i] == number and i not in keep:
+                values[i] = None
+    return [values[o] for o in tape.outputs]

@@ -1,0 +1,112 @@
+"""NumPy's functions that make arrays, as recorded code sees them: they give local arrays (see `arrays`)."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import Any
+
+import numpy as np
+
+from jitad.tape.core import Value
+from jitad.trace.arrays import assign  # noqa: F401  (fills the table of functions)
+from jitad.trace.arrays.local import local
+from jitad.trace.complexes.pairs import Complex
+from jitad.trace.dispatch import FUNCTIONS, builder_in, call, detached, noted_line, plain
+from jitad.trace.scipy_rules.functions import SUBSTITUTES
+from jitad.trace.templates import repeated
+
+__all__ = ["SUBSTITUTES"]
+
+MAKERS = """zeros ones full arange linspace logspace geomspace eye identity tri array asarray asanyarray copy
+ascontiguousarray asfortranarray zeros_like ones_like full_like diag diagflat indices meshgrid vander fromfunction
+concatenate stack hstack vstack dstack column_stack block append tile repeat outer kron tril triu""".split()
+KEEP = frozenset({np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.require})
+
+
+def _maker(function: Callable[..., Any], traced: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` on concrete values, with a local array as result; `traced` if something is traced."""
+    @wraps(function)
+    def make(*args: Any, **kwargs: Any) -> Any:
+        return run(*args, **kwargs) if function in KEEP else repeated((make, function), run, args, kwargs)
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        given, kwargs = args, plain(kwargs)
+        args = plain(args)
+        builder = builder_in(args, kwargs)
+        if builder is None:
+            result = function(*args, **kwargs)
+            return given[0] if given and result is args[0] and type(given[0]) is not np.ndarray else local(result)
+        with noted_line(builder):
+            result = traced(*args, **kwargs)
+            if function not in KEEP:
+                return local(detached(result, args))
+            return given[0] if given and result is args[0] else result
+    return make
+
+
+def _empty(shape: Any = None, dtype: Any = float, order: Any = "C", **options: Any) -> Any:
+    """Zeros: what NumPy finds in memory is no value that a tape could keep."""
+    return np.zeros(shape, dtype, order)
+
+
+def _empty_like(prototype: Any, *args: Any, **kwargs: Any) -> Any:
+    return np.zeros_like(prototype, *args, **kwargs)
+
+
+def _fromiter(iter: Any, dtype: Any, count: int = -1, *, like: Any = None) -> Any:
+    """``np.fromiter``, the elements of which may be traced."""
+    items = plain([item for item, _ in zip(iter, range(count), strict=False)] if count >= 0 else list(iter))
+    builder = builder_in(items)
+    if builder is None or len(items) < count:
+        return local(np.fromiter(items, dtype, count))
+    with noted_line(builder):
+        return local(SUBSTITUTES_OF_LISTS(items, dtype))
+
+
+def _array(object: Any, dtype: Any = None, *, copy: Any = True, order: str = "K", subok: bool = False, ndmin: int = 0,
+           like: Any = None) -> Any:
+    """``np.array`` of a traced value: a copy unless told otherwise."""
+    if not isinstance(object, Value):
+        return SUBSTITUTES_OF_LISTS(object, dtype, ndmin=ndmin)
+    array: Any = object if object.ndim else _zero_dimensional(object)
+    same = dtype is None or np.dtype(dtype) == array.dtype
+    if not same:
+        array = array.astype(dtype)
+    elif copy:
+        array = array.detached()
+    return array[(None,) * (ndmin - array.ndim)] if ndmin > array.ndim else array
+
+
+def _zero_dimensional(number: Any) -> Any:
+    """A number as an array of no dimensions."""
+    if number.boxed:
+        return number
+    if isinstance(number, Complex):
+        return Complex(_zero_dimensional(number.re), _zero_dimensional(number.im))
+    array = number.builder.value(number.number)
+    array.weak, array.boxed = False, True
+    return array
+
+
+def _asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None,
+             like: Any = None) -> Any:
+    return _array(a, dtype, copy=bool(copy))
+
+
+SUBSTITUTES_OF_LISTS: Callable[..., Any] = SUBSTITUTES[np.array]
+_TRACED: dict[Any, Callable[..., Any]] = {np.array: _array, np.asarray: _asarray, np.asanyarray: _asarray,
+                                          np.ascontiguousarray: _asarray, np.asfortranarray: _asarray}
+
+
+def _fill() -> None:
+    for name in MAKERS:
+        function = getattr(np, name)
+        rule = _TRACED.get(function) or SUBSTITUTES.get(function) or (
+            partial(call, function) if function in FUNCTIONS else function)
+        SUBSTITUTES[function] = _maker(function, rule)
+    SUBSTITUTES[np.fromiter] = wraps(np.fromiter)(_fromiter)
+    SUBSTITUTES[np.empty] = wraps(np.empty)(_maker(_empty, _empty))
+    SUBSTITUTES[np.empty_like] = wraps(np.empty_like)(_maker(_empty_like, _empty_like))
+
+
+_fill()

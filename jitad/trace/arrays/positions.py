@@ -1,0 +1,63 @@
+"""Places of the true elements of a traced mask.
+
+How many there are decides on shapes, so the count is guarded; which they are is computed by the compiled code. One
+tape so serves all masks with as many true elements.
+"""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from jitad.primitives.core import TABLE, lift
+from jitad.primitives.index import reshape
+from jitad.primitives.order import count_true
+from jitad.primitives.order import positions as _positions
+from jitad.tape.core import Value
+
+
+def truth(x: Any) -> Any:
+    """`x` as Boolean."""
+    if not isinstance(x, Value):
+        return np.asarray(x).astype(bool)
+    return x if x.dtype.kind == "b" else x != 0
+
+
+def flat_positions(mask: Value) -> Value:
+    """The numbers, in C order, of the true elements of `mask`, shape ``(count,)``. The count is guarded."""
+    builder: Any = mask.builder
+    if mask.node.prim.kind == "const":
+        return lift(builder, np.flatnonzero(mask.node.params["value"].value))
+    with builder.plain():
+        plain = builder.value(mask.number)
+        flat, count = reshape(plain, (mask.aval.size,)), count_true(plain)
+    found = int(builder.decide(count))
+    return builder.value(_positions(flat, count=found).number)
+
+
+def unflattened(flat: Value, shape: tuple[int, ...]) -> tuple[Value, ...]:
+    """The index arrays of elements that have these numbers in an array of `shape`."""
+    result: list[Value] = []
+    for d in range(len(shape)):
+        below = math.prod(shape[d + 1:])
+        index = flat if below == 1 else TABLE["floor_divide"](flat, max(below, 1))
+        result.append(index if d == 0 else TABLE["remainder"](index, max(shape[d], 1)))
+    return tuple(result)
+
+
+def bound_of(places: Value) -> float:
+    """A bound of integers that are never negative, by the row that computed them; infinity where none is known."""
+    node, nodes = places.node, places.builder.nodes
+    while node.prim.kind in ("view", "gather", "reshape"):
+        node = nodes[node.inputs[0]]
+    below = node.prim.info.get("below")
+    return below(*(nodes[i].aval for i in node.inputs), **node.params) if below else math.inf
+
+
+def nonzero_of(mask: Value) -> tuple[Value, ...]:
+    """As ``mask.nonzero()``."""
+    return unflattened(flat_positions(mask), mask.shape)
+
+
+__all__ = ["bound_of", "flat_positions", "nonzero_of", "truth", "unflattened"]

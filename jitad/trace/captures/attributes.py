@@ -1,0 +1,166 @@
+"""Attributes of what recorded code gets as a copy or as it is: functions, partials, classes, and their like.
+
+What is there was taken when the copy was made. What is not there is noted when it is asked for, since it may be there
+by a later call; what was written is found when the recording ends, and refused.
+"""
+from __future__ import annotations
+
+import dis
+import enum
+import functools
+from collections.abc import Iterator
+from types import CodeType, FunctionType, MethodType
+from typing import TYPE_CHECKING, Any
+
+from jitad.cache.keys.captures import Path
+from jitad.errors import CaptureError
+from jitad.tape.core import Value
+from jitad.trace.captures.bytecode import codes_in
+from jitad.trace.captures.policy import is_user_class, is_user_function
+from jitad.trace.where import user_line
+
+if TYPE_CHECKING:
+    from jitad.trace.captures.captures import Captures
+
+__all__ = ["Attributes"]
+
+_ABSENT = object()
+_OF_FUNCTIONS = ("__name__", "__qualname__", "__module__", "__doc__")
+_SET_ON_FUNCTIONS = (*_OF_FUNCTIONS, "__code__", "__defaults__", "__kwdefaults__")
+_WHOLE = frozenset({"__dict__", "vars", "dir", "attrgetter", "getattr_static", "getmembers"})
+
+
+class Attributes:
+    """The attributes of one recording's captures, as far as no stand-in sees them being read and written."""
+
+    def __init__(self, captures: Captures) -> None:
+        self.captures = captures
+        self._found: list[tuple[Any, Any, Path]] = []
+        self._held: dict[int, tuple[Any, dict[str, Any], Path]] = {}
+        self.builtins = {"getattr": self.read, "hasattr": self.has}
+
+    def found(self, handed: Any, value: Any, path: Path) -> None:
+        """Note where the captured `value` was found, for which recorded code gets `handed`."""
+        self._found.append((handed, value, path))
+
+    def hold(self, handed: Any, path: Path) -> None:
+        """Note what attributes the code gets; it must not change them."""
+        self._held.setdefault(id(handed), (handed, _written(handed), path))
+
+    # --- in recorded code ------------------------------------------------------------------------
+
+    def read(self, thing: Any, name: str, /, *default: Any) -> Any:
+        """``getattr`` in recorded code."""
+        try:
+            return getattr(thing, name)
+        except AttributeError:
+            self._absent(thing, name)
+            if len(default) != 1:
+                raise
+            return default[0]
+
+    def has(self, thing: Any, name: str, /) -> bool:
+        """``hasattr`` in recorded code."""
+        return self.read(thing, name, _ABSENT) is not _ABSENT
+
+    def _absent(self, thing: Any, name: str) -> None:
+        """Note that the code has learnt that there is no such attribute."""
+        thing = thing.__func__ if isinstance(thing, MethodType) else thing
+        places = self._places(thing)
+        if not places and type(thing) is FunctionType and is_user_function(thing) and not self.captures.is_own(thing):
+            raise CaptureError(f"attribute `{name}` of `{thing.__qualname__}` is asked for at {user_line(2)}, but the "
+                               "function was reached in a way that cannot be followed; use it by its name")
+        for value, path in places:
+            self._note(thing, value, path, name)
+
+    def _note(self, handed: Any, value: Any, path: Path, name: str) -> None:
+        if not hasattr(value, name):
+            self.captures.guard(False, path.step("has", name))
+        elif not isinstance(handed, Value):
+            raise self.captures.error(path.step("attr", name), "is an attribute that cannot be followed")
+
+    def _places(self, thing: Any) -> list[tuple[Any, Path]]:
+        places = [(value, path) for path, (value, taken) in self.captures.taken.items() if taken is thing]
+        places += [(value, path) for handed, value, path in self._found if handed is thing]
+        if not places and isinstance(thing, enum.Enum):
+            places = [(thing, path.step("attr", thing.name)) for _, path in self._places(type(thing))]
+        return places
+
+    # --- when the recording ends -----------------------------------------------------------------
+
+    def changed(self) -> Iterator[str]:
+        """The attributes that the code has written or deleted."""
+        for handed, before, path in self._held.values():
+            now = _written(handed)
+            for name in {**before, **now}:
+                if now.get(name, _ABSENT) is not before.get(name, _ABSENT):
+                    yield f"attribute `{name}` of {path or f'`{handed.__name__}`'}"
+
+    def watch(self, codes: list[CodeType]) -> None:
+        """Guard what the recorded codes may have learnt otherwise: by ``h.__dict__``, or by ``h.k`` that has raised."""
+        mentioned = {name for code in codes for name in _mentioned(code)}
+        self._watch_enums(mentioned)
+        whole, own = not mentioned.isdisjoint(_WHOLE), mentioned.intersection(_OF_FUNCTIONS)
+        asked = {name for code in codes for name in _loaded(code)} if any(map(_catches, codes)) else set()
+        if not (whole or own or asked):
+            return
+        for handed, value, path in self._found:
+            if whole:
+                self.captures.guard(tuple(vars(value)), path.step("attr", "__dict__").step("keys"))
+            for name in sorted(own) if type(value) is FunctionType else ():
+                self.captures.guard(getattr(value, name), path.step("attr", name))
+            for name in sorted(asked):
+                if not hasattr(handed, name):
+                    self._note(handed, value, path, name)
+
+
+    def _watch_enums(self, mentioned: set[str]) -> None:
+        """Guard what was set on enumerations and their members, which the code gets as they are."""
+        for path, (value, _) in list(self.captures.taken.items()):
+            kind = value if isinstance(value, type) else type(value)
+            if not (issubclass(kind, enum.Enum) and is_user_class(kind)):
+                continue
+            members = [m for m in kind if m.name in mentioned] if kind is value else []
+            for thing, at in [(value, path), *((m, path.step("attr", m.name)) for m in members)]:
+                for name, content in list(vars(thing).items()):
+                    set_ = not name.startswith("_") and not hasattr(type(content), "__get__")
+                    if set_ and name in mentioned and not isinstance(content, enum.Enum):
+                        self.captures.guard(content, at.step("attr", name))
+
+
+def _written(thing: Any) -> dict[str, Any]:
+    """What code can set on a function, partial or class."""
+    if isinstance(thing, type):
+        return {name: value for name, value in vars(thing).items() if not name.startswith("__")}
+    fixed = {name: getattr(thing, name) for name in _SET_ON_FUNCTIONS} if type(thing) is FunctionType else {}
+    return {**vars(thing), **fixed}
+
+
+@functools.lru_cache(maxsize=1024)
+def _mentioned(code: CodeType) -> frozenset[str]:
+    """The names in the code, and the texts, which may be names."""
+    return frozenset(name for inner in codes_in(code) for name in (
+        *inner.co_names, *(text for text in inner.co_consts if type(text) is str)))
+
+
+@functools.lru_cache(maxsize=1024)
+def _catches(code: CodeType) -> bool:
+    """Whether the code may go on after an error, by ``except`` or ``suppress``."""
+    for inner in codes_in(code):
+        if not inner.co_exceptiontable:
+            continue
+        before = ""
+        for instruction in dis.get_instructions(inner):
+            if before == "PUSH_EXC_INFO" and instruction.opname != "WITH_EXCEPT_START":
+                return True
+            before = instruction.opname
+        if "suppress" in inner.co_names:
+            return True
+    return False
+
+
+@functools.lru_cache(maxsize=1024)
+def _loaded(code: CodeType) -> frozenset[str]:
+    """The attributes that the code reads."""
+    return frozenset(str(instruction.argval) for inner in codes_in(code) for instruction in dis.get_instructions(inner)
+                     if instruction.opname in ("LOAD_ATTR", "LOAD_METHOD"))

@@ -1,0 +1,157 @@
+"""Guards for user code that runs as it is, not as a copy: the methods of instances that recorded code makes.
+
+What such code captures cannot be handed to it, so everything that it might read is guarded by value, found in
+the bytecode without running it. An array there is refused.
+"""
+from __future__ import annotations
+
+import dis
+import enum
+import functools
+from collections.abc import Iterator
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+from jitad.cache.keys.captures import Path
+from jitad.trace.captures.policy import is_user_class, is_user_function, is_user_module
+from jitad.trace.where import is_library_file
+
+__all__ = ["Scan", "codes_in", "compares_identity", "global_names"]
+
+_GLOBAL_OPS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
+_PLAIN_ATTRIBUTES = (str, int, bool, type(None), float, complex, bytes, enum.Enum)
+
+
+def codes_in(code: CodeType) -> Iterator[CodeType]:
+    """A code object and those of the functions, classes and comprehensions inside it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from codes_in(constant)
+
+
+@functools.lru_cache(maxsize=1024)
+def global_names(code: CodeType, class_bodies_only: bool = False) -> tuple[str, ...]:
+    """The names that the code, and the code inside it, reads from the globals."""
+    names: dict[str, None] = {}
+    for inner in codes_in(code):
+        if class_bodies_only and inner.co_flags & 0x1:  # CO_OPTIMIZED: a function
+            continue
+        for instruction in dis.get_instructions(inner):
+            if instruction.opname in _GLOBAL_OPS:
+                names[str(instruction.argval)] = None
+    return tuple(names)
+
+
+@functools.lru_cache(maxsize=1024)
+def compares_identity(code: CodeType) -> bool:
+    """Whether the code has an ``is`` between things of which neither is a constant."""
+    for inner in codes_in(code):
+        before = ""
+        for instruction in dis.get_instructions(inner):
+            if instruction.opname == "IS_OP" and not before.startswith(("LOAD_CONST", "LOAD_SMALL_INT")):
+                return True
+            before = instruction.opname
+    return False
+
+
+def _is_code(name: str, raw: Any) -> bool:
+    """Whether an attribute of a class is code that its author wrote, rather than dataclasses or collections."""
+    if isinstance(raw, FunctionType):
+        file = raw.__code__.co_filename
+        return not is_library_file(file) and not (file.startswith("<") and name.startswith("__"))
+    return isinstance(raw, (property, staticmethod, classmethod, functools.cached_property))
+
+
+class Scan:
+    """Adds the guards for whole functions and classes to the captures of a recording, once for each."""
+
+    def __init__(self, captures: Any) -> None:
+        self.captures = captures
+        self.done: set[Any] = set()
+
+    def _first(self, value: Any, path: Path) -> bool:
+        """Whether this thing is met for the first time; its recursion ends here otherwise."""
+        key = (id(value), path[0])
+        if key in self.done:
+            return False
+        self.done.add(key)
+        return True
+
+    def function(self, function: FunctionType, path: Path) -> None:
+        self.captures.guard(function, path)
+        if not is_user_function(function) or not self._first(function, path):
+            return
+        code, names = function.__code__, function.__globals__
+        for name in global_names(code):
+            if name in names:
+                self.value(names[name], path.step("global", name))
+        for i, cell in enumerate(function.__closure__ or ()):
+            if code.co_freevars[i] != "__class__":
+                self.value(cell.cell_contents, path.step("cell", i, code.co_freevars[i]))
+        for i, default in enumerate(function.__defaults__ or ()):
+            self.value(default, path.step("default", i))
+        for name, default in (function.__kwdefaults__ or {}).items():
+            self.value(default, path.step("kwdefault", name))
+
+    def class_(self, cls: type, path: Path) -> None:
+        self.captures.guard(cls, path)
+        if not self._first(cls, path):
+            return
+        for i, base in enumerate(cls.__mro__):
+            if is_user_class(base) and not issubclass(base, enum.Enum):
+                for name, raw in list(vars(base).items()):
+                    at = path.step("attr", "__mro__").step("item", i).step("attr", name)
+                    self._member(base, name, raw, at)
+
+    def argument(self, cls: type) -> None:
+        """Guard what the methods of an argument's class may read."""
+        members = [(i, base, *item) for i, base in enumerate(cls.__mro__) if is_user_class(base)
+                   for item in list(vars(base).items())]
+        path = Path.of(("class", cls, cls.__name__))
+        if not any(_is_code(name, raw) for _, _, name, raw in members):
+            return
+        if not issubclass(cls, enum.Enum):
+            self.class_(cls, path)
+            return
+        for i, base, name, raw in members:
+            if _is_code(name, raw):
+                self._member(base, name, raw, path.step("attr", "__mro__").step("item", i).step("attr", name))
+
+    def _member(self, cls: type, name: str, raw: Any, at: Path) -> None:
+        generated = "__dataclass_fields__" in vars(cls) or hasattr(cls, "_field_defaults")
+        if isinstance(raw, FunctionType):
+            file = raw.__code__.co_filename
+            if not (generated and (file.startswith("<") or is_library_file(file))):
+                self.function(raw, at)
+        elif isinstance(raw, staticmethod):
+            self.value(raw.__func__, at)
+        elif isinstance(raw, classmethod):
+            if isinstance(raw.__func__, FunctionType):
+                self.function(raw.__func__, at.step("attr", "__func__"))
+        elif isinstance(raw, property):
+            for part in ("fget", "fset"):
+                if isinstance(getattr(raw, part), FunctionType):
+                    self.function(getattr(raw, part), at.step("attr", part))
+        elif isinstance(raw, functools.cached_property):
+            self.value(raw.func, at.step("attr", "func"))
+        elif not name.startswith("__") and not name.startswith("_abc") and not hasattr(type(raw), "__get__") \
+                and name not in ("_fields", "_field_defaults"):
+            self.value(raw, at)
+
+    def value(self, value: Any, path: Path) -> None:
+        """Guard something that unfollowed code may read; raises `CaptureError` where that is impossible."""
+        if self.captures.is_static(path):
+            self.captures.static(value, path)
+        elif isinstance(value, FunctionType):
+            self.function(value, path)
+        elif isinstance(value, type) and is_user_class(value):
+            self.class_(value, path)
+        elif isinstance(value, ModuleType) and is_user_module(value):
+            raise self.captures.error(path, "is a module read by the methods of a class that the function makes "
+                                            "instances of, where reads cannot be followed")
+        elif hasattr(type(value), "__wrapped__") or hasattr(value, "__wrapped__"):
+            self.captures.guard(value, path)
+            self.value(value.__wrapped__, path.step("attr", "__wrapped__"))
+        else:
+            self.captures.guard(value, path)

@@ -1,0 +1,408 @@
+"""Captures: what a function reads that is not an argument.
+
+The way of a captured value. Recorded is not the user's function but a copy of it: the same code, with a view for
+its globals, new cells and new defaults. A read through one of them ends in `Captures.take(value, path)`, where
+`path` says how the function got there (global `cfg`, attribute `sigma`), and `take` decides:
+
+* an array or float becomes an input of the tape; the code gets a tracer;
+* a user's function is copied in turn (and guarded by its code), a bound method, partial or lru_cache taken apart;
+* modules, instances of users' classes, dicts become stand-ins that come back to `take`, one step further down
+  the path, when something is read through them; lists and tuples are copied item by item at once;
+* a class is handed as it is once all that its methods read is guarded, or else as a stand-in;
+* anything else is guarded by value, or, where that is impossible, replaced by a `Poison` that raises when used;
+* what the user has declared `static` is used as it is, and guarded by identity.
+
+Every step is noted in the `Plan`. A compiled tape keeps the plan, not the values: on later calls it walks the
+same paths, compares the guards and passes the inputs. After the run, `finish` looks for rebindings that went past
+the views (`global x`, `nonlocal x`, `items.append`) and refuses them.
+"""
+from __future__ import annotations
+
+import builtins
+import enum
+import functools
+from collections import OrderedDict, defaultdict
+from collections.abc import Mapping, Sequence
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from jitad.cache.keys.captures import Path, Plan
+from jitad.cache.keys.guards import Unguardable, is_atom
+from jitad.cache.keys.identity import code_key
+from jitad.errors import CaptureError, MutationError
+from jitad.tape.core import Value
+from jitad.trace.captures import policy
+from jitad.trace.captures.attributes import Attributes
+from jitad.trace.captures.bytecode import Scan
+from jitad.trace.captures.copies import Copies, GlobalsView
+from jitad.trace.captures.introspection import VIEWS
+from jitad.trace.captures.nested import CaptureView, Nested
+from jitad.trace.captures.standins import (
+    ClassView,
+    DictView,
+    ModuleView,
+    ObjectView,
+    Poison,
+    object_view,
+    state_of,
+    view_super,
+)
+from jitad.trace.captures.wrappers import take_cached, take_method, take_partial, take_vectorized
+from jitad.trace.leaves import packed_all, refusal
+from jitad.trace.scipy_rules import sparse
+from jitad.trace.scipy_rules.stats import distributions
+from jitad.trace.where import user_line
+
+__all__ = ["Captures"]
+
+_LRU = type(functools.lru_cache(lambda: None))
+_DICTS = (dict, OrderedDict, defaultdict)
+LONGEST = 64  # numbers in a captured list that are inputs each; longer lists are guarded by value
+
+
+class Captures:
+    """The captures of one recording; see the module's docstring. `inputs` are the traced inputs and `values` the
+    captured values, both in the order of `plan.inputs`."""
+
+    def __init__(self, recorder: Any, target: Any) -> None:
+        self.recorder, self.target = recorder, target
+        self.plan = Plan(code_key(target.function))
+        self.static_names = frozenset(target.static)
+        self.inputs: list[Value] = []
+        self.values: list[Any] = []
+        self.missing: set[str] = set()
+        self.attributes = Attributes(self)
+        self.builtins = {**vars(builtins), "__import__": self._import, "super": view_super, **VIEWS,
+                         **self.attributes.builtins}
+        self.scan = Scan(self)
+        self.copies = Copies(self)
+        self.taken: dict[Path, tuple[Any, Any]] = {}
+        self._met: dict[int, Path] = {}
+        self._aliases: list[tuple[Path, Path]] = []
+        self._lists: list[tuple[Any, Any, Path]] = []
+
+    # --- running and checking --------------------------------------------------------------------
+
+    def run(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Call the copy of the target on traced arguments."""
+        target = self.target
+        bound = [] if target.self is None else [self.take(target.self, Path.of(("self",)))]
+        bound += [self.take(value, Path.of(("partial", i))) for i, value in enumerate(target.args)]
+        keywords = {name: self.take(home[name], Path.of(("keyword", name)))
+                    for name, home in target.keywords.items() if name not in kwargs}
+        given = {**keywords, **kwargs}
+        return self.copies.copy(target.function, Path(), len(bound) + len(args), given)(*bound, *args, **given)
+
+    def finish(self) -> None:
+        """Raise for changes of captured state that could not be seen when they were made."""
+        for what in (*self.copies.rebound(), *self.attributes.changed()):
+            raise self._changed(what)
+        self.attributes.watch([function.__code__ for function in self.copies.originals.values()])
+        for copy, before, path in self._lists:
+            if type(copy) is set:
+                changed = copy != before
+            else:
+                changed = len(copy) != len(before) or any(a is not b for a, b in zip(copy, before, strict=True))
+            if changed:
+                raise self._changed(f"the captured {type(copy).__name__} `{path.expression()}`")
+        for words in self.plan.changes(self.target):
+            raise self._changed(f"captured state ({words})")
+        if self._aliases and self.copies.compare_identity():
+            one, other = self._aliases[0]
+            raise CaptureError(f"`{self.recorder.function_name}` compares by `is` and reads one object in two ways, "
+                               f"as {one} and as {other}, which jitad cannot watch; compare names or flags instead")
+        if self.missing:
+            raise CaptureError(f"`{self.recorder.function_name}` looks for the global `{min(self.missing)}`, which "
+                               "does not exist, and goes on without it; define it (None, say) and test its value.")
+
+    def release(self) -> None:
+        """Let go of what was captured; the recording is over and has succeeded."""
+        self.copies.release()
+        self.builtins.update(__import__=builtins.__import__, getattr=getattr, hasattr=hasattr)
+        self.taken.clear()
+        self._lists.clear()
+        del self.attributes, self.copies, self.scan, self.target
+
+    def met(self, value: Any, path: Path) -> None:
+        """Remember where an object was found that has a stand-in or copy for each path to it."""
+        first = self._met.setdefault(id(value), path)
+        if first != path:
+            self._aliases.append((first, path))
+
+    def original(self, value: Any) -> Any:
+        """What a copy or stand-in stands for; anything else is itself."""
+        if isinstance(value, (ObjectView, ClassView)):
+            return state_of(value)[1]
+        if isinstance(value, FunctionType):
+            return self.copies.originals.get(id(value), value)
+        return distributions.original(value)
+
+    def _changed(self, what: str) -> MutationError:
+        return MutationError(f"{what} is changed by `{self.recorder.function_name}` while it is recorded. The change "
+                             "would be lost in later calls, which run compiled code; return the new value instead.")
+
+    def error(self, path: Path, why: str) -> CaptureError:
+        fault = CaptureError(f"{path} {why} (at {user_line(2)}). Pass it to `{self.recorder.function_name}` as an "
+                             f"argument instead, or, if it never changes, say static=({path.expression()!r},).")
+        fault.place = (path, why)  # type: ignore[attr-defined]
+        return fault
+
+    # --- notes -----------------------------------------------------------------------------------
+
+    def guard(self, value: Any, path: Path) -> None:
+        """Note that `value` was read at `path` and must stay as it is."""
+        try:
+            self.plan.add(path, "guard", value)
+        except Unguardable as fault:
+            raise self.error(path, f"cannot be followed: {fault}") from None
+
+    def is_static(self, path: Path) -> bool:
+        """Whether the user has declared that what is found at `path` does not change."""
+        return bool(self.static_names) and path.expression() in self.static_names
+
+    def static(self, value: Any, path: Path) -> Any:
+        """The value as it is, guarded by identity."""
+        if isinstance(value, MethodType):  # a new object at each look-up
+            for part in ("__self__", "__func__"):
+                self.plan.add(path.step("attr", part), "same", getattr(value, part))
+        else:
+            self.plan.add(path, "same", value)
+        return value
+
+    def _input(self, value: Any, path: Path) -> Any:
+        why = refusal(value)
+        if why is not None:
+            return self.static(value, path) if self.is_static(path) else self.poison(path, why)
+        name = path.expression()
+        while name in self.recorder.names:  # an argument, or another function's variable, of the same name
+            name += "'"
+        self.plan.add(path, "input", value)
+        traced = self.recorder.traced_input(value, name)
+        self.inputs.append(traced)
+        self.values += packed_all([value])
+        return self.recorder.seen(traced, value)
+
+    def poison(self, path: Path, why: str) -> Poison:
+        return Poison(lambda: self.error(path, why))
+
+    # --- take ------------------------------------------------------------------------------------
+
+    def take(self, value: Any, path: Path) -> Any:
+        """What recorded code gets for the captured `value` that was found at `path`."""
+        known = self.taken.get(path)
+        if known is not None:
+            if known[0] is not value and not isinstance(value, (MethodType, float, np.floating)):
+                raise MutationError(f"{path} changed while `{self.recorder.function_name}` was recorded.")
+            return known[1]
+        try:
+            taken = self._take(value, path)
+        except CaptureError as fault:
+            taken = self.poison(*_place(fault))
+        self.taken[path] = (value, taken)
+        return taken
+
+    def _take(self, value: Any, path: Path) -> Any:
+        kind = type(value)
+        if isinstance(value, (Value, ObjectView, ClassView, ModuleView, DictView, Poison)):
+            if isinstance(value, Value) and value.builder is not self.recorder:
+                raise self.recorder.foreign(value)
+            return value  # of this recording: a function made inside it captured it
+        if hasattr(kind, "jitad_current"):
+            return value  # an array that was made in this recording
+        if isinstance(value, (np.ndarray, np.floating)) or kind is float:
+            return self._input(value, path)
+        for is_one, take in _LIBRARY_OBJECTS:
+            if is_one(value):
+                return take(self, value, path)
+        stand_in = policy.substitute(value)
+        if stand_in is None:
+            stand_in = policy.refused(value, path.expression(), user_line)
+        if stand_in is not None:
+            if not isinstance(stand_in, policy.Refused):
+                self.guard(value, path)
+            return stand_in
+        if self.is_static(path) and kind not in _STATIC and not isinstance(value, enum.Enum):
+            return self.static(value, path)
+        if isinstance(value, ModuleType):
+            self.guard(value, path)
+            return ModuleView(self, value, path)
+        if isinstance(value, type):
+            return self._class(value, path)
+        if hasattr(kind, "__jitad_nested__"):
+            return self._transform(value, path)
+        taker = _TAKERS.get(kind)
+        if taker is not None:
+            return taker(self, value, path)
+        if isinstance(value, tuple):
+            return self.sequence(value, path)
+        return self._other(value, path)
+
+    def _other(self, value: Any, path: Path) -> Any:
+        cls = type(value)
+        if isinstance(value, policy.HARMLESS) or cls is object:
+            self.guard(cls, path.step("type"))
+            return value
+        if not is_atom(value) and policy.is_followed(cls):
+            why = policy.unfollowable(cls)
+            if why is not None:
+                return self.poison(path, why)
+            self.guard(cls, path.step("type"))
+            self.met(value, path)
+            return object_view(self, value, path)
+        if kept := getattr(value, "py_func", None) if policy.is_numba(cls) else None:
+            self.guard(cls, path.step("type"))
+            return self.take(kept, path.step("attr", "py_func"))
+        owner = getattr(value, "__self__", None) if cls is BuiltinFunctionType else None
+        if not (owner is None or isinstance(owner, (type, ModuleType)) or is_atom(owner)):
+            return self.poison(path, "is a method that is bound to a captured object")
+        self.guard(value, path)
+        return value
+
+    def _class(self, cls: type, path: Path) -> Any:
+        self.guard(cls, path)
+        if not policy.is_user_class(cls) or issubclass(cls, BaseException) or issubclass(cls, enum.Enum):
+            return cls
+        return self.class_view(cls, path)
+
+    def class_view(self, cls: type, path: Path) -> Any:
+        """The class itself if all that its methods and attributes hold could be guarded, else a stand-in."""
+        if policy.is_user_class(type(cls)):
+            self.scan.class_(type(cls), path.step("type"))
+        holds = any(isinstance(v, (float, np.ndarray, np.floating)) for c in cls.__mro__ if policy.is_user_class(c)
+                    for v in vars(c).values())
+        if not holds:
+            try:
+                self.scan.class_(cls, path)
+            except CaptureError:
+                self.scan.done.clear()
+            else:
+                self.attributes.found(cls, cls, path)
+                self.attributes.hold(cls, path)
+                return cls
+        return ClassView(self, cls, path)
+
+    def _transform(self, value: Any, path: Path) -> Any:
+        self.guard(type(value), path.step("type"))
+        self.guard(value.__jitad_transform__, path.step("attr", "__jitad_transform__"))
+        return Nested(value, CaptureView(self, path))
+
+    # --- containers ------------------------------------------------------------------------------
+
+    def dict_view(self, value: dict[Any, Any], path: Path) -> DictView:
+        known = self.taken.get(path)
+        if known is None:
+            self.guard(type(value), path.step("type"))
+            known = self.taken[path] = (value, DictView(self, value, path))
+        return known[1]
+
+    def _list(self, value: list[Any], path: Path) -> list[Any]:
+        if not any(map(_moves, value)) or (len(value) > LONGEST and all(map(is_atom, value))):
+            self.guard(value, path)
+            items = list(value)
+        else:
+            self.guard(type(value), path.step("type"))
+            items = self._items(value, path)
+        self._lists.append((items, list(items), path))
+        return items
+
+    def sequence(self, value: Any, path: Path) -> Any:
+        """A tuple, item by item where that is needed."""
+        if not any(map(_moves, value)):
+            self.guard(value, path)
+            return value
+        self.guard(type(value), path.step("type"))
+        items = self._items(value, path)
+        return tuple(items) if type(value) is tuple else tuple.__new__(type(value), items)
+
+    def _items(self, value: Sequence[Any], path: Path) -> list[Any]:
+        self.guard(len(value), path.step("len"))
+        return [self.take(item, path.step("item", i)) for i, item in enumerate(value)]
+
+    def _set(self, value: set[Any], path: Path) -> set[Any]:
+        self.guard(value, path)
+        copy = set(value)
+        self._lists.append((copy, set(value), path))
+        return copy
+
+    # --- callables -------------------------------------------------------------------------------
+
+    def function(self, function: FunctionType, path: Path) -> FunctionType:
+        """The copy of a captured function, or the function itself if it is a library's."""
+        if self.is_own(function):
+            return function
+        self.guard(function, path)
+        users = policy.is_user_function(function) or policy.holds_user_code(function)
+        copy = self.copies.copy(function, path) if users else function
+        self.attributes.found(copy, function, path)
+        return copy
+
+    def is_own(self, function: FunctionType) -> bool:
+        """Whether a function is a copy, or was made inside a recording."""
+        return type(function.__globals__) is GlobalsView
+
+    # --- modules ---------------------------------------------------------------------------------
+
+    def module_attribute(self, module: ModuleType, path: Path | None, name: str) -> Any:
+        """What ``module.name`` gives in recorded code; `path` is None for what was imported within it."""
+        if path is not None and not hasattr(module, name):
+            self.guard(False, path.step("has", name))
+        value = getattr(module, name)
+        at = path.step("attr", name) if path is not None else None
+        if policy.is_user_module(module) or policy.is_mutable(value):
+            if at is None:
+                raise CaptureError(f"`{module.__name__}.{name}` is read at {user_line(2)} through an import inside the "
+                                   "function, where its changes cannot be followed; pass it as an argument")
+            return self.take(value, at)
+        if isinstance(value, ModuleType):
+            return ModuleView(self, value, at)
+        if at is not None and type(value) is FunctionType and policy.is_user_function(value):
+            return self.take(value, at)
+        stand_in = policy.substitute(value)
+        if stand_in is None:
+            stand_in = policy.refused(value, f"{module.__name__}.{name}", user_line)
+        return value if stand_in is None else stand_in
+
+    def _import(self, name: str, names: Any = None, local: Any = None, fromlist: Any = (), level: int = 0) -> Any:
+        """``__import__`` for recorded code."""
+        real = names.real if isinstance(names, GlobalsView) else names
+        module = builtins.__import__(name, real, local, fromlist, level)
+        if policy.is_user_module(module):
+            raise CaptureError(f"module `{module.__name__}` is imported inside the recorded function, at "
+                               f"{user_line(2)}, where its reads cannot be followed; import it at the top of the file")
+        return ModuleView(self, module, None)
+
+    def copy_of(self, function: Any) -> Any:
+        """The noted copy of a function that was made inside this recording: itself."""
+        inner = function
+        while isinstance(inner, (MethodType, functools.partial)):
+            inner = inner.__func__ if isinstance(inner, MethodType) else inner.func
+        made_here = isinstance(inner, FunctionType) and type(inner.__globals__) is GlobalsView
+        if made_here or isinstance(inner, (Nested, ObjectView)):
+            return function
+        raise CaptureError(f"{function!r} was reached, at {user_line(2)}, in a way that cannot be followed; use it "
+                           "through a global, a closure or an attribute that the recorded function reads itself")
+
+
+def _place(fault: CaptureError) -> tuple[Any, str]:
+    """The path and the reason, for an error that is to be raised where the value is used."""
+    return getattr(fault, "place", None) or ("a captured value", str(fault))
+
+
+_LIBRARY_OBJECTS = ((distributions.is_distribution, distributions.take), (sparse.is_sparse, sparse.take))
+_STATIC = frozenset({str, bytes, int, bool, complex, type(None), type(...), range})
+
+
+def _moves(item: Any) -> bool:
+    """Whether an item of a captured sequence has to be taken on its own rather than guarded with the rest."""
+    if type(item) is tuple:
+        return any(map(_moves, item))
+    return type(item) not in _STATIC and not isinstance(item, (enum.Enum, np.integer, np.bool_, np.dtype))
+
+
+_TAKERS: dict[type, Any] = {
+    FunctionType: Captures.function, MethodType: take_method, functools.partial: take_partial, _LRU: take_cached,
+    list: Captures._list, tuple: Captures.sequence, set: Captures._set,
+    np.vectorize: take_vectorized, **dict.fromkeys(_DICTS, Captures.dict_view),
+}

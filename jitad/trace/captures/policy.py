@@ -1,0 +1,209 @@
+"""Which captured things are the user's, which are a library's, and which are refused while recording."""
+from __future__ import annotations
+
+import builtins
+import datetime
+import io
+import logging
+import os
+import pathlib
+import random
+import sys
+from collections.abc import Callable, MutableMapping
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from jitad.errors import CaptureError
+from jitad.trace.captures import library
+from jitad.trace.where import is_library_file
+
+__all__ = [
+    "Refused", "holds_user_code", "is_followed", "is_mutable", "is_numba", "is_opaque", "is_user_class",
+    "is_user_function", "is_user_module", "refused", "substitute", "unfollowable",
+]
+
+STANDARD = sys.stdlib_module_names
+LIBRARIES = frozenset({"numpy", "scipy", "jitad", "numba", "optree", "builtins"}) | STANDARD
+# Packages whose objects hold their data where Python cannot see it being read.
+OPAQUE = frozenset({"pandas", "polars", "xarray", "torch", "jax", "jaxlib", "tensorflow", "h5py", "pyarrow", "sklearn"})
+
+HARMLESS: tuple[type, ...] = (logging.Logger, type(sys.stdout), io.StringIO)
+
+
+def _top(name: Any) -> str:
+    return name.partition(".")[0] if isinstance(name, str) else "__main__"
+
+
+def is_user_module(module: ModuleType) -> bool:
+    """Whether reads of this module's attributes are captures."""
+    top = _top(module.__name__)
+    if top in STANDARD and not is_library_file(getattr(module, "__file__", None) or "<frozen>"):
+        return True
+    return top not in LIBRARIES
+
+
+def is_user_function(function: FunctionType) -> bool:
+    """Whether a function is the user's, and so runs as a copy that sees traced captures."""
+    if library.is_followed_function(function):
+        return True
+    if _top(function.__module__) not in LIBRARIES or _top(function.__globals__.get("__name__")) not in LIBRARIES:
+        return True
+    file = function.__code__.co_filename  # a user's module may have the name of one of Python's
+    return not file.startswith("<") and not is_library_file(file) and _top(function.__module__) in STANDARD
+
+
+def holds_user_code(function: FunctionType) -> bool:
+    """Whether a library's function was made around a user's (as decorators do), and so is to be copied too."""
+    for cell in function.__closure__ or ():
+        try:
+            content = cell.cell_contents
+        except ValueError:
+            continue
+        for item in content.values() if isinstance(content, dict) else (content,):
+            if hasattr(type(item), "__jitad_nested__") or (
+                    isinstance(item, FunctionType) and item is not function and is_user_function(item)):
+                return True
+    return False
+
+
+def is_user_class(cls: type) -> bool:
+    return _top(cls.__module__) not in LIBRARIES
+
+
+def is_followed(cls: type) -> bool:
+    """Whether the instances of a class get a stand-in through which their attributes are read."""
+    if is_user_class(cls) or cls is SimpleNamespace or library.is_followed_module(cls.__module__):
+        return True
+    return (cls.__module__, cls.__name__) == ("argparse", "Namespace")
+
+
+def is_opaque(cls: type) -> bool:
+    return _top(cls.__module__) in OPAQUE
+
+
+def unfollowable(cls: type) -> str | None:
+    """Why the attributes of the instances of a class cannot be followed, or None if they can."""
+    if any(is_opaque(base) for base in cls.__mro__):
+        return f"is a {cls.__name__}, whose data cannot be followed: take plain arrays out of it before"
+    if cls is SimpleNamespace:
+        return None
+    for base in cls.__mro__[:-1]:
+        if not base.__flags__ & (1 << 9):  # Py_TPFLAGS_HEAPTYPE
+            return f"is a {cls.__name__}, a kind of {base.__name__} whose content cannot be followed"
+        if "__getattribute__" in vars(base):
+            return f"is a {cls.__name__}, which has a __getattribute__ of its own"
+    return None
+
+
+def is_numba(cls: type) -> bool:
+    return _top(cls.__module__) == "numba"
+
+
+def is_mutable(value: Any) -> bool:
+    """Whether an attribute of a library's module may change in place."""
+    return isinstance(value, (np.ndarray, list, set, MutableMapping))
+
+
+def substitute(value: Any) -> Any | None:
+    """What stands for a library's callable in recorded code, or None."""
+    from jitad.trace.arrays.creation import SUBSTITUTES
+    from jitad.trace.numpy_rules.shapes.grids import INDEXERS
+
+    if not callable(value):
+        return INDEXERS.get(id(value))
+    try:
+        return SUBSTITUTES.get(value)
+    except Exception:  # unhashable
+        return None
+
+
+# --- impurity -------------------------------------------------------------------------------
+
+_GENERATORS = (random.Random, np.random.Generator, np.random.RandomState)
+_RANDOM = ("random", "secrets", "numpy.random", "uuid")
+_CLOCKS = ("time",)
+_FILES = frozenset({builtins.open, io.open, os.open, os.urandom, os.getenv, os.getpid, os.getcwd, os.listdir,
+                    os.scandir, os.stat, os.popen, os.system, os.path.exists, os.path.isfile, os.path.isdir,
+                    os.path.getmtime, os.path.getsize, builtins.input, np.load, np.loadtxt, np.genfromtxt, np.fromfile})
+_READING = ("open read_text read_bytes stat lstat exists is_file is_dir iterdir glob rglob".split())
+_DYNAMIC = frozenset({builtins.eval, builtins.exec})
+
+
+def _impurity(value: Any) -> str | None:
+    """What a callable does that a recording cannot repeat, or None."""
+    if isinstance(value, type):
+        return "draws random numbers" if issubclass(value, _GENERATORS) and value is not np.random.Generator else None
+    kind = type(value)
+    owner = getattr(value, "__self__", None) if kind in (BuiltinFunctionType, MethodType) else value
+    if isinstance(owner, _GENERATORS):
+        return "draws random numbers"
+    if not callable(value):
+        return None
+    module = getattr(value, "__module__", None) or getattr(owner, "__name__", None) or ""
+    if not isinstance(module, str):
+        return None
+    if any(module == m or module.startswith(m + ".") for m in _RANDOM):
+        return "draws random numbers"
+    if module in _CLOCKS:
+        return "reads the clock"
+    if kind in (BuiltinFunctionType, FunctionType) and value in _FILES:
+        return "reads what lies outside the program"
+    if kind is BuiltinFunctionType and value in _DYNAMIC:
+        return "runs code that cannot be followed"
+    return None
+
+
+def refused(value: Any, name: str, where: Callable[[], Any]) -> Any | None:
+    """A callable that raises in place of one that is impure, or has no rule for traced values; None when the value is
+    fine."""
+    if value is datetime.datetime or value is datetime.date:
+        return _refusing_date(value, where)
+    if value is pathlib.Path or isinstance(value, pathlib.Path):
+        return _refusing_path(value, where)
+    if hasattr(type(value), "rvs") and not is_user_class(type(value)):
+        from jitad.trace.scipy_rules.stats.distributions import is_library_distribution, stand_in
+
+        return stand_in(value) if is_library_distribution(value) else None
+    why = _impurity(value)
+    if why is None:
+        return library.guarded(value)
+    return Refused(name, why, where)
+
+
+class Refused:
+    """Stands for something impure; any use of it raises."""
+
+    def __init__(self, name: str, why: str, where: Callable[[], Any]) -> None:
+        self.__dict__.update(_error=lambda: CaptureError(
+            f"`{name}` {why}, at {where()}: a recorded function runs once and its result would be frozen. "
+            "Call it outside and pass the value in as an argument."))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise self._error()
+
+    def __getattr__(self, name: str) -> Any:
+        raise self._error()
+
+
+def _refusing_date(cls: Any, where: Callable[[], Any]) -> type:
+    class Meta(type(cls)):  # type: ignore[misc]
+        def __instancecheck__(self, instance: Any) -> bool:
+            return isinstance(instance, cls)
+
+    def no_clock(*args: Any, **kwargs: Any) -> Any:
+        return Refused(f"{cls.__name__}.now", "reads the clock", where)()
+
+    names = [n for n in ("now", "utcnow", "today") if hasattr(cls, n)]
+    return Meta(cls.__name__, (cls,), dict.fromkeys(names, staticmethod(no_clock)))
+
+
+def _refusing_path(path: Any, where: Callable[[], Any]) -> Any:
+    """The class of paths, or one of them, without the methods that look at files."""
+    def refusing(name: str) -> Callable[..., Any]:
+        return lambda *args, **kwargs: Refused(f"Path.{name}", "reads what lies outside the program", where)()
+
+    cls = type(pathlib.Path()) if isinstance(path, type) else type(path)
+    made = type(cls.__name__, (cls,), {name: refusing(name) for name in _READING})
+    return made if isinstance(path, type) else made(path)

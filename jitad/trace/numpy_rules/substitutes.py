@@ -1,0 +1,59 @@
+"""NumPy functions that do not dispatch on all of their arguments."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from jitad.tape.core import Value
+from jitad.trace.dispatch import as_value, builder_in, call
+from jitad.trace.numpy_rules import functions as numpy_functions  # noqa: F401  (fills the table)
+from jitad.trace.numpy_rules.reductions.reduce import fresh
+from jitad.trace.numpy_rules.shapes.shape import at_least
+from jitad.trace.substitutes import substitute
+
+
+@substitute(np.take)
+def take(*args: Any, **kwargs: Any) -> Any:
+    return call(np.take, *args, **kwargs)
+
+
+@substitute(np.full_like)
+def full_like(*args: Any, **kwargs: Any) -> Any:
+    return call(np.full_like, *args, **kwargs)
+
+
+@substitute(np.full)
+def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None,
+         like: Any = None) -> Any:
+    value = as_value(builder_in(shape, fill_value), fill_value)
+    result = fresh(np.broadcast_to(value, shape))
+    return result if dtype is None else result.astype(dtype)
+
+
+@substitute(np.array)
+def array(object: Any, dtype: Any = None, *, copy: Any = True, order: str = "K", subok: bool = False, ndmin: int = 0,
+          like: Any = None) -> Any:
+    """Lists of traced values; an array that is traced itself stays what `Tracer.__array__` says."""
+    if isinstance(object, Value):
+        return np.asarray(object)
+    result = at_least(as_value(builder_in(object), object), ndmin)
+    return result if dtype is None else result.astype(dtype)
+
+
+@substitute(np.asarray)
+def asarray(a: Any, dtype: Any = None, order: str | None = None, *, device: Any = None, copy: Any = None,
+            like: Any = None) -> Any:
+    return array(a, dtype)
+
+
+if "row_stack" in vars(np):                                          # until NumPy drops it
+    @substitute(np.row_stack)
+    def row_stack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+        return call(np.vstack, tup, dtype=dtype, casting=casting)
+
+
+@substitute(np.isscalar)
+def isscalar(element: Any) -> bool:
+    """NumPy's function does not dispatch: a traced number is a scalar, an array of no dimensions is not."""
+    return isinstance(element, Value) and element.ndim == 0 and not getattr(element, "boxed", False)

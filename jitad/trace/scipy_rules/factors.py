@@ -1,0 +1,302 @@
+"""scipy.linalg by eigenvalues, singular values, QR, LU, and its functions of matrices."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from jitad.primitives.core import cast
+from jitad.primitives.linalg import systems as rows
+from jitad.primitives.linalg.matrices import matmul, mT, triangle
+from jitad.primitives.view import expand_dims
+from jitad.primitives.view import squeeze as drop
+from jitad.tape.core import Value
+from jitad.trace.dispatch import as_value, lift_all, lift_with, refused
+from jitad.trace.numpy_rules.algebra.factors import (
+    decomposed,
+    eps,
+    least_squares,
+    matrices,
+    pinv_of,
+    qr_of,
+    static,
+    svdvals,
+)
+from jitad.trace.numpy_rules.algebra.factors import svd as numpy_svd
+from jitad.trace.numpy_rules.algebra.linalg import check_square, norm, with_columns
+from jitad.trace.numpy_rules.reductions.reduce import sum_
+from jitad.trace.substitutes import substitute
+from jitad.trace.ufuncs.rules import as_float
+
+# --- eigenvalues -------------------------------------------------------------------------------
+
+@substitute("scipy.linalg", "eigh")
+def eigh(a: Any, b: Any = None, *, lower: bool = True, eigvals_only: bool = False, overwrite_a: bool = False,
+         overwrite_b: bool = False, type: int = 1, check_finite: bool = True, subset_by_index: Any = None,
+         subset_by_value: Any = None, driver: Any = None) -> Any:
+    """A pair (a, b) by the Cholesky factor of b, as LAPACK has it. Of one matrix the signs of vectors are NumPy's:
+    those of SciPy's default algorithm follow from rounding errors."""
+    a = lift_with(a, b)
+    if subset_by_value is not None:
+        raise refused(a, "scipy.linalg.eigh with subset_by_value", "choose among the eigenvalues yourself")
+    if type not in (1, 2, 3):
+        raise ValueError('"type" keyword only accepts 1, 2, and 3.')
+    factor = None
+    if b is None:
+        if a.ndim != 2 or a.shape[0] != a.shape[1]:
+            raise ValueError('expected square "a" matrix')
+        y = decomposed(a, "L" if lower else "U")
+    else:
+        a, factor = _standard(a, as_value(a.builder, b), lower, type)
+        y = decomposed(a, "L" if lower else "U")
+    first, last = (0, y.shape[-2] - 1) if subset_by_index is None else map(int, subset_by_index)
+    if not 0 <= first <= last < max(y.shape[-2], 1):
+        raise ValueError(f"Requested eigenvalue indices are not valid. Valid range is [0, {y.shape[-2] - 1}] and "
+                         f"start <= end, but start={first}, end={last} is given")
+    y = y[..., first:last + 1, :]
+    values = rows.column(y, 0)
+    if eigvals_only:
+        return values
+    vectors = mT(rows.columns(y, 1, y.shape[-1]))
+    if factor is not None:
+        vectors = matmul(factor, vectors) if type == 3 else rows.solve_triangular(factor, vectors, trans=True)
+    return values, vectors
+
+
+def _standard(a: Any, b: Any, lower: bool, type: int) -> tuple[Any, Any]:
+    """The matrix of the ordinary problem, and the Cholesky factor of b."""
+    a, b = check_square(a), check_square(b)
+    dtype = np.result_type(a.dtype, b.dtype)
+    a, b = cast(a, dtype), cast(b, dtype)
+    if a.shape != b.shape:
+        raise ValueError(f"wrong b dimensions {b.shape}, should be {a.shape}")
+    a = triangle(a, lower) + mT(triangle(a, lower, strict=True))
+    factor = rows.cholesky(b) if lower else rows.cholesky(b, upper=True)
+    if type != 1:
+        return matmul(mT(factor), matmul(a, factor)), factor
+    half = rows.solve_triangular(factor, a)
+    return rows.solve_triangular(factor, mT(half)), factor
+
+
+@substitute("scipy.linalg", "eigvalsh")
+def eigvalsh(a: Any, b: Any = None, **options: Any) -> Any:
+    return eigh(a, b, eigvals_only=True, **options)
+
+
+@substitute("scipy.linalg", "eig")
+def eig(a: Any, *args: Any, **options: Any) -> Any:
+    raise refused(lift_all(a)[0], "scipy.linalg.eig, whose values may be complex,",
+                  "use scipy.linalg.eigh for symmetric matrices")
+
+
+@substitute("scipy.linalg", "eigvals")
+def eigvals(a: Any, *args: Any, **options: Any) -> Any:
+    raise refused(lift_all(a)[0], "scipy.linalg.eigvals, whose values may be complex,",
+                  "use scipy.linalg.eigvalsh for symmetric matrices")
+
+
+# --- singular values ---------------------------------------------------------------------------
+
+@substitute("scipy.linalg", "svd")
+def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: bool = False,
+        check_finite: bool = True, lapack_driver: str = "gesdd") -> Any:
+    result: Any = numpy_svd(lift_all(a)[0], full_matrices, compute_uv)
+    return tuple(result) if compute_uv else result
+
+
+@substitute("scipy.linalg", "svdvals")
+def svdvals_(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    return svdvals(a)
+
+
+@substitute("scipy.linalg", "norm")
+def norm_(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = True) -> Any:
+    a, = lift_all(a)
+    result = norm(a, ord, axis, keepdims)
+    by_lapack = axis is None and not keepdims and ord in {1: (None, 2), 2: (1, np.inf)}.get(a.ndim, ())
+    return cast(result, np.float64) if by_lapack else result         # a Python number in SciPy, also of float32
+
+
+@substitute("scipy.linalg", "pinv")
+def pinv(a: Any, *, atol: Any = None, rtol: Any = None, return_rank: bool = False, check_finite: bool = True) -> Any:
+    a = matrices(a)
+    static((atol, rtol), a, "scipy.linalg.pinv with a traced tolerance")
+    if (atol or 0.0) < 0 or (rtol or 0.0) < 0:
+        raise ValueError("atol and rtol values must be positive.")
+    if atol:
+        raise refused(a, "scipy.linalg.pinv with atol", "use rtol")
+    rtol = max(a.shape) * eps(a) if rtol is None else float(rtol)
+    result = pinv_of(a, rtol)
+    return (result, np.linalg.matrix_rank(a, rtol=rtol)) if return_rank else result
+
+
+@substitute("scipy.linalg", "lstsq")
+def lstsq(a: Any, b: Any, cond: Any = None, overwrite_a: bool = False, overwrite_b: bool = False,
+          check_finite: bool = True, lapack_driver: Any = None) -> Any:
+    a, b = lift_all(a, b)
+    if a.ndim != 2:
+        raise ValueError("Input array a should be 2D")
+    if a.shape[0] != b.shape[0]:
+        raise ValueError("Shape mismatch: a and b should have the same number of rows "
+                         f"({a.shape[0]} != {b.shape[0]}).")
+    if lapack_driver == "gelsy":
+        raise refused(a, "scipy.linalg.lstsq with lapack_driver='gelsy'", "leave the option out")
+    dtype = np.result_type(as_float(a).dtype, as_float(b).dtype)
+    a, b = cast(a, dtype), cast(b, dtype)
+    cond = static(eps(a) if cond is None else cond, a, "scipy.linalg.lstsq with a traced cond")
+    return least_squares(a, b, float(cond), vector_residuals=False)
+
+
+@substitute("scipy.linalg", "polar")
+def polar(a: Any, side: str = "right") -> Any:
+    if side not in ("right", "left"):
+        raise ValueError("`side` must be either 'right' or 'left'")
+    a = matrices(a)
+    wide = a.shape[-2] < a.shape[-1]
+    u = rows.orthogonal_factor(mT(a) if wide else a)
+    u = mT(u) if wide else u
+    p = matmul(mT(u), a) if side == "right" else matmul(a, mT(u))
+    return u, (p + mT(p)) * 0.5
+
+
+# --- QR and LU -----------------------------------------------------------------------------------
+
+@substitute("scipy.linalg", "qr")
+def qr(a: Any, overwrite_a: bool = False, lwork: Any = None, mode: str = "full", pivoting: bool = False,
+       check_finite: bool = True) -> Any:
+    a = matrices(a)
+    if mode not in ("full", "qr", "r", "economic", "raw"):
+        raise ValueError("Mode argument should be one of ['full', 'r', 'economic', 'raw']")
+    if pivoting or mode == "raw":
+        raise refused(a, f"scipy.linalg.qr with {'pivoting' if pivoting else 'mode=raw'}", "use mode='economic'")
+    if mode != "economic" and a.shape[-2] > a.shape[-1]:
+        raise refused(a, f"scipy.linalg.qr with mode={mode!r} of matrices with more rows than columns",
+                      "use mode='economic': the columns beyond are any basis of what is left")
+    q, r = qr_of(a)
+    return (r,) if mode == "r" else (q, r)
+
+
+def factored(a: Any, name: str) -> tuple[Any, Any]:
+    """Both LU factors in one matrix, and the order of rows."""
+    a = matrices(a)
+    if a.shape[-1] != a.shape[-2]:
+        raise refused(a, f"scipy.linalg.{name} of matrices that are not square", "use square ones")
+    order = rows.lu_order(a)
+    return rows.lu(a, order), order
+
+
+@substitute("scipy.linalg", "lu")
+def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True,
+       p_indices: bool = False) -> Any:
+    both, order = factored(a, "lu")
+    n = both.shape[-1]
+    lower, upper = triangle(both, lower=True, strict=True) + np.eye(n, dtype=both.dtype), triangle(both, lower=False)
+    if permute_l or p_indices:
+        inverse = _inverse_order(order)
+        return (rows.permuted(lower, inverse), upper) if permute_l else (cast(inverse, np.int32), lower, upper)
+    p = expand_dims(order, (order.ndim - 1,)) == np.arange(n)[:, None]
+    return cast(p, both.dtype), lower, upper
+
+
+def _inverse_order(order: Value) -> Value:
+    """The permutation back."""
+    n = order.shape[-1]
+    hit = expand_dims(order, (order.ndim - 1,)) == np.arange(n)[:, None]
+    return sum_(cast(hit, np.int64) * np.arange(n), -1)
+
+
+@substitute("scipy.linalg", "lu_factor")
+def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    both, order = factored(a, "lu_factor")
+    return both, cast(rows.lu_pivots(order), np.int32)
+
+
+@substitute("scipy.linalg", "lu_solve")
+def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True) -> Any:
+    both, pivots = lu_and_piv
+    both, b = lift_all(both, b)
+    if trans not in (0, 1, 2):
+        raise ValueError(f"Illegal value encountered in trans={trans}")
+    order = _order_of_rows(both, pivots)
+
+    def solved(p: Any, q: Any) -> Any:
+        if trans:
+            inner = rows.solve_triangular(p, q, lower=False, trans=True)
+            return rows.permuted(rows.solve_triangular(p, inner, unit=True, trans=True), _inverse_order(order))
+        return rows.solve_triangular(p, rows.solve_triangular(p, rows.permuted(q, order), unit=True), lower=False)
+    return with_columns(solved, check_square(both), b, b.ndim == 1)
+
+
+def _order_of_rows(both: Value, pivots: Any) -> Value:
+    """What the pivots of `lu_factor` were made of."""
+    if not isinstance(pivots, Value):
+        return as_value(both.builder, rows.order_of_pivots(np.asarray(pivots)))
+    node = pivots.node
+    while node.prim.name in ("cast", "alias"):
+        node = both.builder.nodes[node.inputs[0]]
+    if node.prim is not rows.lu_pivots:
+        raise refused(both, "scipy.linalg.lu_solve with pivots that are computed", "pass the result of lu_factor")
+    return both.builder.value(node.inputs[0])
+
+
+# --- functions of matrices -----------------------------------------------------------------------
+
+@substitute("scipy.linalg", "expm")
+def expm(A: Any) -> Any:
+    a, = lift_all(A)
+    if a.ndim == 0:
+        return np.exp(a).reshape(1, 1)
+    if a.ndim < 2:
+        raise np.linalg.LinAlgError("The input array must be at least two-dimensional")
+    if a.shape[-1] != a.shape[-2]:
+        raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
+    return np.exp(as_float(a)) if a.shape[-1] == 1 else rows.expm(as_float(a))
+
+
+@substitute("scipy.linalg", "sqrtm")
+def sqrtm(A: Any, **options: Any) -> Any:
+    """The real square root; LinAlgError where there is none and SciPy's would be complex."""
+    return rows.sqrtm(check_square(lift_all(A)[0]))
+
+
+@substitute("scipy.linalg", "logm")
+def logm(A: Any, **options: Any) -> Any:
+    raise refused(lift_all(A)[0], "scipy.linalg.logm, whose values may be complex,",
+                  "for symmetric positive definite matrices use the logarithms of the values of numpy.linalg.eigh")
+
+
+# --- matrix equations ----------------------------------------------------------------------------
+
+@substitute("scipy.linalg", "solve_sylvester")
+def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
+    a, b, q = lift_all(a, b, q)
+    dtype = np.result_type(*(as_float(x).dtype for x in (a, b, q)))
+    return rows.sylvester(*(cast(x, dtype) for x in (check_square(a), check_square(b), q)))
+
+
+@substitute("scipy.linalg", "solve_continuous_lyapunov")
+def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
+    a, q = lift_all(a, q)
+    return solve_sylvester(a, mT(check_square(a)), q)
+
+
+@substitute("scipy.linalg", "solve_discrete_lyapunov")
+def solve_discrete_lyapunov(a: Any, q: Any, method: Any = None) -> Any:
+    """``X = A X A^T + Q``: for sides below 10 as one system, else as a continuous equation."""
+    a, q = lift_all(a, q)
+    a, n = check_square(a), a.shape[-1]
+    dtype = np.dtype(np.float64)                                   # SciPy's, also of float32
+    a, q = cast(a, dtype), cast(q, dtype)
+    if method is not None and str(method).lower() not in ("bilinear", "direct"):
+        raise ValueError(f"Unknown solver {method}")
+    if (method or ("direct" if n < 10 else "bilinear")).lower() == "direct":
+        whole = np.eye(n * n, dtype=dtype) - np.kron(a, a)
+        return drop(rows.solve(whole, expand_dims(q.reshape(n * n), (1,))), (1,)).reshape(n, n)
+    one = np.eye(n, dtype=dtype)
+    inverse = rows.inv(mT(a) + one)
+    b = matmul(mT(a) - one, inverse)
+    right = matmul(matmul(rows.inv(a + one) * 2.0, q), inverse)
+    return rows.sylvester(mT(b), b, -right)
+
+
+__all__ = ["eigh", "expm", "lu_factor", "lu_solve"]

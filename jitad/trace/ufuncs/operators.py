@@ -1,0 +1,181 @@
+"""The operators and methods of `Tracer`, made from NumPy's functions."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from jitad.primitives.core import cast
+from jitad.primitives.view import shown
+from jitad.tape.core import Value
+from jitad.trace.dispatch import call, not_concrete, noted_line, plain, refused
+from jitad.trace.ufuncs import rules as ufuncs
+
+if TYPE_CHECKING:
+    from jitad.trace.tracer import Tracer
+
+_FLOAT64 = np.dtype(np.float64)
+_SHORT_POWERS = {2.0: np.square, 0.5: np.sqrt, 1.0: np.positive, -1.0: np.reciprocal}
+_SCALARS = (int, float, complex, np.generic)
+
+
+def operable(other: Any) -> bool:
+    """Whether an operator takes `other` as an array or a number (else Python asks `other` itself)."""
+    if isinstance(other, (Value, np.ndarray, *_SCALARS, list, tuple)):
+        return True
+    return hasattr(other, "__array__") and getattr(other, "__array_priority__", 0) <= 0 and not isinstance(other, str)
+
+
+def _number(x: Any) -> Any:
+    """A Python bool counts as an int in arithmetic; weak operands are Python's."""
+    if isinstance(x, Value) and x.dtype.kind == "b":
+        return x._as_weak(cast(x, np.int64))  # type: ignore[attr-defined]
+    return int(x) if type(x) is bool else x
+
+
+def _is_float64_number(x: Tracer) -> bool:
+    if x.storage is not None or x.weak:
+        return False
+    aval = x.builder.nodes[x._fixed].aval
+    return not aval.shape and aval.dtype is _FLOAT64
+
+
+def on_a_number(ufunc: np.ufunc, x: Tracer) -> Any:
+    """``ufunc(x)`` of one float64 number, by the same short way; None if it is something else."""
+    row = ufuncs.row_of(ufunc)
+    if row is None or ufunc in ufuncs.COMPOSED or not _is_float64_number(x):
+        return None
+    return x.builder.on_numbers(row, (x._fixed,))
+
+
+def element_of(x: Tracer, i: int) -> Any:
+    """``x[i]`` of a vector, by the same short way; None if it is something else."""
+    builder = x.builder
+    shape = builder.nodes[x._fixed].aval.shape
+    if len(shape) != 1 or not -shape[0] <= i < shape[0]:
+        return None
+    return builder.value(shown(builder, x._fixed, (), (((i if i >= 0 else i + shape[0]), ()),)))
+
+
+def binary(ufunc: np.ufunc, swap: bool = False, logic: bool = False) -> Callable[[Any, Any], Any]:
+    row: Any = None
+
+    def operator(self: Tracer, other: Any) -> Any:
+        nonlocal row
+        # Two float64 numbers, or one and a Python float: what long loops are made of, without any further question.
+        if self.storage is None and not self.weak and not self.boxed:
+            builder, number = self.builder, -1
+            aval = builder.nodes[self._fixed].aval
+            if not aval.shape and aval.dtype is _FLOAT64:
+                if type(other) is float:
+                    number = builder.number(other)
+                elif type(other) is type(self) and other.builder is builder and not other.boxed and (
+                        _is_float64_number(other)):
+                    number = other._fixed
+            if number >= 0:
+                row = row or ufuncs.row_of(ufunc)
+                if row is not None:
+                    return builder.on_numbers(row, (number, self._fixed) if swap else (self._fixed, number))
+        short = ufuncs.usual(self, ufunc, (other, self) if swap else (self, other))
+        return _in_general(ufunc, self, other, swap, logic) if short is None else short
+    return operator
+
+
+def _in_general(ufunc: np.ufunc, self: Tracer, other: Any, swap: bool, logic: bool) -> Any:
+    from jitad.trace.templates import repeated
+
+    other = plain(other)
+    if not operable(other):
+        return NotImplemented
+    a, b = (other, self) if swap else (self, other)
+    with noted_line(self.builder):
+        if not (self.weak and ufuncs.is_weak(other)):
+            return repeated(ufunc, partial(ufuncs.apply_ufunc, ufunc), (a, b), {})
+        result = ufuncs.apply_ufunc(ufunc, a, b) if logic else ufuncs.apply_ufunc(ufunc, _number(a), _number(b))
+    return tuple(map(self._as_weak, result)) if isinstance(result, tuple) else self._as_weak(result)
+
+
+def power(swap: bool = False) -> Callable[[Any, Any], Any]:
+    general = binary(np.power, swap)
+
+    def operator(self: Tracer, other: Any, modulo: Any = None) -> Any:
+        if swap or type(other) not in (int, float) or self.dtype.kind != "f":
+            if not swap and self.weak and type(other) is int and other < 0:
+                return general(self._as_weak(cast(self, np.float64)), other)        # as Python's int
+            if not swap and self.dtype.kind == "b" and type(other) is int and other == 2 and not self.weak:
+                return ufuncs.apply_ufunc(np.square, self)
+            return general(self, other)
+        short = _SHORT_POWERS.get(other)
+        if short is None or (short is np.sqrt and not (self.ndim or self.boxed)):    # of numbers it is a power
+            return general(self, other)
+        if _is_float64_number(self):
+            return self.builder.on_numbers(ufuncs.row_of(short), (self._fixed,))  # type: ignore[arg-type]
+        result = ufuncs.usual(self, short, (self,))
+        if result is not None:
+            return result
+        result = ufuncs.apply_ufunc(short, self)
+        return self._as_weak(result) if self.weak else result
+    return operator
+
+
+def unary(ufunc: np.ufunc) -> Callable[[Any], Any]:
+    def operator(self: Tracer) -> Any:
+        short = ufuncs.usual(self, ufunc, (self,))
+        if short is not None:
+            return short
+        with noted_line(self.builder):
+            result = ufuncs.apply_ufunc(ufunc, _number(self) if self.weak else self)
+        return self._as_weak(result) if self.weak else result
+    return operator
+
+
+def compare(ufunc: np.ufunc, unlike: bool) -> Callable[[Any, Any], Any]:
+    """``==`` and ``!=``; None and strings are never equal, as in NumPy."""
+    general = binary(ufunc, logic=True)
+
+    def operator(self: Tracer, other: Any) -> Any:
+        if other is None or isinstance(other, (str, bytes)):
+            return np.full(self.shape, unlike) if self.ndim else unlike
+        return general(self, other)
+    return operator
+
+
+def in_place(operator: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
+    """Numbers, which are immutable, are rebound; arrays change under all their names."""
+    def operation(self: Tracer, other: Any) -> Any:
+        result = operator(self, other)
+        if not (self.ndim or self.boxed) or result is NotImplemented:
+            return result
+        from jitad.trace.arrays.assign import assign_result
+
+        with noted_line(self.builder):
+            assign_result(self, ufunc, result, (self, other))
+        return self
+    return operation
+
+
+def method(function: Any) -> Callable[..., Any]:
+    def call_it(self: Tracer, *args: Any, **kwargs: Any) -> Any:
+        return call(function, self, *args, **kwargs)
+    call_it.__doc__ = f"As ``numpy.{function.__name__}``."
+    return call_it
+
+
+def refused_method(name: str, advice: str) -> Callable[..., Any]:
+    def call_it(self: Tracer, *args: Any, **kwargs: Any) -> NoReturn:
+        raise refused(self, f"the array method .{name}()", advice)
+    return call_it
+
+
+def refused_property(name: str) -> property:
+    def getter(self: Tracer) -> NoReturn:
+        raise refused(self, f"the array attribute .{name}", "use the array itself")
+    return property(getter)
+
+
+def concrete(what: str, advice: str) -> Callable[..., Any]:
+    def call_it(self: Tracer, *args: Any, **kwargs: Any) -> NoReturn:
+        raise not_concrete(self, what, advice)
+    return call_it

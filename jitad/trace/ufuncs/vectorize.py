@@ -1,0 +1,109 @@
+"""`numpy.vectorize` in recorded code: the function's ways through its branches, over all elements.
+
+As NumPy's, it gives the function Python numbers, and its results get the dtype of the first one unless `otypes` says
+another; where that depends on the way an element takes, `otypes` is asked for.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jitad.cache.keys.captures import Path
+from jitad.errors import UnsupportedOperationError
+from jitad.primitives.core import cast
+from jitad.tape.core import Value
+from jitad.trace.dispatch import as_value, builder_in, plain
+from jitad.trace.pytree import unflatten
+from jitad.trace.substitutes import SUBSTITUTES
+from jitad.trace.ufuncs.branches import Mapped, over_elements
+from jitad.trace.where import user_line
+
+if TYPE_CHECKING:
+    from jitad.trace.captures.captures import Captures
+
+__all__ = ["Vectorized", "take"]
+
+
+class Vectorized:
+    """An instance of `numpy.vectorize` in recorded code."""
+
+    def __init__(self, pyfunc: Any = np._NoValue, otypes: Any = None, doc: Any = None, excluded: Any = None,
+                 cache: bool = False, signature: Any = None) -> None:
+        self.pyfunc, self.options = pyfunc, {"otypes": otypes, "excluded": excluded, "signature": signature}
+        self.otypes = np.vectorize(lambda x: x, otypes=otypes).otypes            # and NumPy's errors
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.pyfunc is np._NoValue:                        # a decorator with options
+            self.pyfunc = args[0]
+            return self
+        args, kwargs = plain(args), plain(kwargs)
+        recorder: Any = builder_in(args, kwargs)
+        if recorder is None:
+            given = {k: v for k, v in self.options.items() if v is not None}
+            return np.vectorize(self.pyfunc, **given)(*args, **kwargs)
+        self._check(kwargs)
+        values = [as_value(recorder, x) if np.ndim(x) or isinstance(x, Value) else x for x in args]
+        if self.otypes is None and 0 in np.broadcast_shapes(*(np.shape(x) if not isinstance(x, Value) else x.shape
+                                                              for x in values)):
+            raise ValueError("cannot call `vectorize` on size 0 inputs unless `otypes` is set")
+        values = [self._widened(x) if isinstance(x, Value) else x for x in values]
+        made = over_elements(recorder, self.pyfunc, values, self._name, weak=True)
+        results, tree = made.results()
+        if self.otypes is not None and len(results) != len(self.otypes):
+            raise ValueError(f"`{self._name}` gives {len(results)} results and otypes says {len(self.otypes)} (called "
+                             f"at {user_line()})")
+        with recorder.plain():
+            arrays = [cast(v, self._dtype(made, i)) for i, v in enumerate(results)]
+        return unflatten(tree, [_boxed(recorder, v) for v in arrays])
+
+    @property
+    def _name(self) -> str:
+        return str(getattr(self.pyfunc, "__name__", "vectorize"))
+
+    def _check(self, kwargs: Any) -> None:
+        for name in ("excluded", "signature"):
+            if self.options[name]:
+                raise self._refused(f"with {name}=", "write it with NumPy's functions on whole arrays")
+        if kwargs:
+            raise self._refused("with keyword arguments", "pass them by position")
+
+    def _widened(self, x: Any) -> Any:
+        """Elements are Python numbers, which have one precision."""
+        if x.dtype == np.float32 and self.otypes is None:
+            raise self._refused("of float32", "say otypes=, or use jitad.elementwise, which computes in float32")
+        return cast(x, {"f": np.float64, "b": np.bool_}.get(x.dtype.kind, np.int64))
+
+    def _dtype(self, made: Mapped, number: int) -> np.dtype[Any]:
+        if self.otypes is not None:
+            return np.dtype(self.otypes[number])
+        kinds = made.kinds(number)
+        if len(kinds) > 1:
+            raise self._refused(
+                f"gives {' or '.join(sorted(map(str, kinds)))}, by the way through `{self._name}`; NumPy takes what "
+                "the first element gives", "return one type on each way, or say otypes=[float]")
+        return next(iter(kinds))
+
+    def _refused(self, what: str, advice: str) -> UnsupportedOperationError:
+        return UnsupportedOperationError(f"numpy.vectorize {what}, at {user_line()}, has no rule; {advice}")
+
+
+def _boxed(recorder: Any, value: Value) -> Any:
+    made = recorder.value(value.number)
+    made.boxed = not value.ndim
+    return made
+
+
+def take(captures: Captures, value: Any, path: Path) -> Vectorized:
+    """The stand-in for a captured `numpy.vectorize` object, whose function is a capture."""
+    captures.guard(type(value), path.step("type"))
+    options: dict[str, Any] = {}
+    for name in ("otypes", "signature", "excluded"):
+        options[name] = getattr(value, name)
+        captures.guard(options[name], path.step("attr", name))
+    function: Callable[..., Any] = captures.take(value.pyfunc, path.step("attr", "pyfunc"))
+    return Vectorized(function, **options)
+
+
+SUBSTITUTES[np.vectorize] = Vectorized
