@@ -9,8 +9,10 @@ from checks import Case
 from programs import compare
 
 from jitad.passes.differentiate.modes import pullback
-from jitad.tape.core import Aval, Builder, Tape, Value
+from jitad.tape.builder import Builder, Value
 from jitad.tape.evaluate import evaluate
+from jitad.tape.tape import Tape
+from jitad.tape.types import Aval
 
 
 class Many:

@@ -11,12 +11,14 @@ import numpy as np
 from jitad.compile.entry.runtime import Kernel, argument_type
 from jitad.passes.differentiate.modes import pullback
 from jitad.passes.optimise.rewrites import optimise
-from jitad.primitives.core import TABLE, cast, select
+from jitad.primitives.core import cast, select
 from jitad.primitives.index import reshape
 from jitad.primitives.reduce import contract, reduce_sum
 from jitad.primitives.view import broadcast_to, diagonal, expand_dims, slice_dims, transpose
-from jitad.tape.core import Aval, Builder, Tape, Value
+from jitad.tape.builder import Builder, Value
 from jitad.tape.evaluate import evaluate
+from jitad.tape.tape import Tape
+from jitad.tape.types import TABLE, Aval
 
 Choose = Callable[[int], int]                 # a number below the argument
 SIZE_LIMIT = 12000

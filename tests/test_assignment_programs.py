@@ -9,7 +9,7 @@ from jitad import cache, value_and_grad
 from jitad.cache.keys.identity import unwrap
 from jitad.errors import MutationError
 from jitad.passes.differentiate.modes import pullback
-from jitad.tape.core import Builder
+from jitad.tape.builder import Builder
 from jitad.tape.evaluate import evaluate
 from jitad.trace.recorder import record
 

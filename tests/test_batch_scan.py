@@ -18,8 +18,10 @@ from jitad.passes.batching.rules import full
 from jitad.passes.differentiate.modes import one, pullback
 from jitad.passes.optimise.rewrites import optimise
 from jitad.primitives.scan import Form
-from jitad.tape.core import Aval, Builder, Tape
+from jitad.tape.builder import Builder
 from jitad.tape.evaluate import evaluate
+from jitad.tape.tape import Tape
+from jitad.tape.types import Aval
 from jitad.trace.recorder import record
 
 LENGTH = 4

@@ -12,9 +12,10 @@ from checks import Case, cases
 import jitad.primitives  # noqa: F401  (fills the table)
 from jitad.passes.batching.batched import batched
 from jitad.passes.batching.rules import RULES, full
-from jitad.primitives.core import TABLE, stop_gradient
-from jitad.tape.core import Aval, Builder
+from jitad.primitives.core import stop_gradient
+from jitad.tape.builder import Builder
 from jitad.tape.evaluate import evaluate
+from jitad.tape.types import TABLE, Aval
 
 LENGTH = 3
 ROWS = [row for row in TABLE.values() if row.samples]
@@ -27,7 +28,7 @@ def examples(row: Any, number: int) -> list[Case]:
     rng = np.random.default_rng(number)
     found = []
     for shift in range(LENGTH):
-        if row.info.get("trusts"):
+        if row.trusts:
             inputs, params = row.samples(np.random.default_rng(number))[number]
             inputs = [a * (1.0 + shift) if a.dtype.kind == "f" else a for a in inputs]
             found.append(Case(row, tuple(inputs), params))

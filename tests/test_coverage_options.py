@@ -14,7 +14,7 @@ import jitad
 from jitad.cache.keys.identity import unwrap
 from jitad.errors import JitadError, MutationError, UnsupportedOperationError
 from jitad.passes.differentiate.modes import pullback
-from jitad.tape.core import Builder
+from jitad.tape.builder import Builder
 from jitad.tape.evaluate import evaluate
 from jitad.trace.recorder import record
 

@@ -26,7 +26,7 @@ from jitad.compile.llvm.native import load_code
 from jitad.compile.lower.loops import DTYPE_TAGS
 from jitad.primitives.core import alias
 from jitad.primitives.view import broadcast_to
-from jitad.tape.core import Builder
+from jitad.tape.builder import Builder
 from jitad.trace.leaves import aval_of
 
 

@@ -14,8 +14,8 @@ from jitad.compile.entry.arguments import argument_type
 from jitad.compile.entry.runtime import Kernel
 from jitad.compile.routines.small_fft import convolution_length, factors, roots
 from jitad.errors import UnsupportedOperationError
-from jitad.primitives.core import TABLE
-from jitad.tape.core import Aval, Builder
+from jitad.tape.builder import Builder
+from jitad.tape.types import TABLE, Aval
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(6, 7))

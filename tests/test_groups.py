@@ -8,10 +8,10 @@ import jitad
 from jitad.compile.lower.lower import program_of
 from jitad.passes.optimise.crossed import crossed
 from jitad.passes.split.prologue import split
-from jitad.primitives.core import TABLE
 from jitad.primitives.index import gather
-from jitad.tape.core import Aval, Builder
+from jitad.tape.builder import Builder
 from jitad.tape.evaluate import evaluate
+from jitad.tape.types import TABLE, Aval
 from tests.public import fresh  # noqa: F401
 
 SIZES, ROWS = (4, 5, 7), 1001

@@ -15,10 +15,11 @@ import jitad.primitives  # noqa: F401  (fills the table)
 from jitad.compile.entry.runtime import Kernel, Miss, SignatureMiss, StatusMiss
 from jitad.compile.reference.python_backend import compile_python, load_python
 from jitad.passes.differentiate.modes import pullback
-from jitad.primitives.core import SUPPORTED, TABLE, Primitive, cast, select
+from jitad.primitives.core import SUPPORTED, cast, select
 from jitad.primitives.reduce import contract, cumsum, reduce_sum
 from jitad.primitives.view import slice_dims
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
+from jitad.tape.types import TABLE, Primitive
 
 SAMPLED = [row for row in TABLE.values() if row.samples is not None]
 TOLERANCE = {"float64": 1e-13, "float32": 3e-6}
@@ -89,7 +90,7 @@ def test_special_values(dtype: str) -> None:
         for row in SAMPLED:
             if row.ufunc is None or row.ufunc.nin != arity or row.name in (*STEPWISE, *BETTER):
                 continue
-            if row.info.get("pointer") and dtype == "float32":
+            if row.pointer and dtype == "float32":
                 continue                                       # SciPy's own loops in single precision are coarser
             operands, data = values, arrays
             if row.name == "pow" and arrays[0].dtype.kind == "i":

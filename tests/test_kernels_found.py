@@ -8,9 +8,9 @@ from programs import call, run
 
 import jitad.primitives  # noqa: F401  (fills the table)
 from jitad.passes.differentiate.modes import pullback
-from jitad.primitives.core import TABLE
 from jitad.primitives.reduce import contract, cumsum, reduce_sum
 from jitad.primitives.view import view
+from jitad.tape.types import TABLE
 
 
 def test_same_extents_in_another_order() -> None:

@@ -12,8 +12,9 @@ from jitad.passes.differentiate.modes import one, pullback
 from jitad.passes.optimise.rewrites import optimise
 from jitad.primitives.linalg.forms import triangles
 from jitad.primitives.linalg.systems import cholesky, mT, solve
-from jitad.tape.core import Aval, Builder
+from jitad.tape.builder import Builder
 from jitad.tape.evaluate import evaluate
+from jitad.tape.types import Aval
 from jitad.trace.recorder import record
 
 

@@ -9,11 +9,11 @@ from jitad.compile.entry.arguments import argument_type
 from jitad.compile.entry.runtime import Kernel
 from jitad.compile.lower.lower import program_of
 from jitad.compile.reference.python_backend import load_python
-from jitad.primitives.core import TABLE
 from jitad.primitives.linalg.matrices import mT
 from jitad.primitives.linalg.spectral import column
-from jitad.tape.core import Aval, Builder
+from jitad.tape.builder import Builder
 from jitad.tape.evaluate import evaluate
+from jitad.tape.types import TABLE, Aval
 
 ROWS = ("cholesky", "cholesky_inverse", "cholesky_cotangent", "eigh", "svd", "qr", "lu_order", "lu_pivots", "lu",
         "pinv", "expm", "sylvester", "sqrtm", "orthogonal_factor", "solve_banded", "solveh_banded")

@@ -13,9 +13,9 @@ from jitad.export.onnx.elementwise import FORMULAS, LOGICAL, OPERATORS
 from jitad.export.onnx.graph import KINDS, ROWS, export
 from jitad.export.onnx.linalg import cholesky  # noqa: F401  (fills the table)
 from jitad.export.onnx.rules import REDUCTIONS
-from jitad.primitives.core import TABLE
-from jitad.tape.core import Aval, Builder
+from jitad.tape.builder import Builder
 from jitad.tape.evaluate import evaluate
+from jitad.tape.types import TABLE, Aval
 
 
 def run(path, *inputs):

@@ -10,9 +10,10 @@ from jitad.passes.optimise import fixpoint as optimise_pass
 from jitad.passes.optimise.fixpoint import Draft
 from jitad.passes.optimise.rewrites import optimise, optimised
 from jitad.passes.optimise.scan import size
-from jitad.primitives.core import TABLE, full
+from jitad.primitives.core import full
 from jitad.primitives.reduce import reduce_sum
-from jitad.tape.core import Aval, Builder
+from jitad.tape.builder import Builder
+from jitad.tape.types import TABLE, Aval
 from jitad.trace.recorder import record
 
 

@@ -9,7 +9,7 @@ from order_cases import FREE, GUARDED
 
 from jitad.cache.keys.identity import unwrap
 from jitad.passes.differentiate.modes import pullback
-from jitad.tape.core import Builder
+from jitad.tape.builder import Builder
 from jitad.tape.evaluate import GuardMiss, evaluate
 from jitad.trace.recorder import record
 

@@ -10,8 +10,9 @@ from test_order import numbers, tape_of
 from jitad import jit
 from jitad.compile.reference.python_backend import load_python
 from jitad.passes.differentiate.modes import pullback
-from jitad.tape.core import Aval, Builder
+from jitad.tape.builder import Builder
 from jitad.tape.evaluate import evaluate
+from jitad.tape.types import Aval
 
 OWN = frozenset({"traced q", "searchsorted sorter", "choose clip", "weights", "weights all"})    # guarded or refused
 INTO_ONE = 20

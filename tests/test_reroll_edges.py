@@ -12,7 +12,7 @@ from test_reroll import Q, T, Y, garch_slots, hmm_vectors, kalman, rk4, rolled, 
 import jitad
 from jitad.cache.keys.identity import unwrap
 from jitad.passes.reroll.reroll import reroll
-from jitad.tape.core import Builder
+from jitad.tape.builder import Builder
 from jitad.tape.evaluate import GuardMiss, evaluate
 from jitad.trace.recorder import record
 

@@ -8,11 +8,12 @@ import jitad.primitives  # noqa: F401  (fills the table)
 from jitad import jit, jit_grad
 from jitad.passes.differentiate.modes import pushforward
 from jitad.passes.optimise.rewrites import optimise
-from jitad.primitives.core import TABLE, select
+from jitad.primitives.core import select
 from jitad.primitives.reduce import reduce_sum
 from jitad.primitives.view import broadcast_to
-from jitad.tape.core import Aval, Builder
+from jitad.tape.builder import Builder
 from jitad.tape.evaluate import evaluate
+from jitad.tape.types import TABLE, Aval
 
 N = 200
 

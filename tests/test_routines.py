@@ -30,7 +30,7 @@ from jitad.compile.reference import (
     sparse as machine_sparse,
 )
 from jitad.compile.routines import table as routines
-from jitad.primitives.core import TABLE
+from jitad.tape.types import TABLE
 
 CASES = [(1, "f8"), (2, "f8"), (5, "f8"), (40, "f8"), (200, "f8"), (5, "f4"), (40, "f4")]
 WAYS = ["llvm", "python"]

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from jitad.passes.differentiate.modes import pullback, pushforward
-from jitad.primitives.core import TABLE, full, select
+from jitad.primitives.core import full, select
 from jitad.primitives.linalg import systems as linalg
 from jitad.primitives.reduce import contract, reduce_sum
-from jitad.tape.core import Aval, Builder, Value
+from jitad.tape.builder import Builder, Value
 from jitad.tape.evaluate import evaluate
+from jitad.tape.types import TABLE, Aval
 
 INF, NAN = math.inf, math.nan
 

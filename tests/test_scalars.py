@@ -14,14 +14,14 @@ from jitad.compile.math.cython_special import is_special
 from jitad.compile.math.table import EXPANSIONS
 from jitad.compile.reference import scalar as scalar_numpy
 from jitad.primitives import scalars
-from jitad.primitives.core import TABLE
 from jitad.tape.expr import Expr, bits, call, cast, const, load, select, unbits, var
+from jitad.tape.types import TABLE
 
 UFUNCS = [row for row in TABLE.values() if row.ufunc is not None]
 MACHINE = "sqrt floor ceil trunc rint copysign select bits unbits cast not"
 TOLERANCE = {"logit": 1e-13, "logaddexp2": 1e-14,    # SciPy and we differ in the last places near a zero
              "riemann": 2e-15, "boxcox1p": 5e-14}    # the error of SciPy's boxcox1p grows with the exponent
-POINTERS = [row for row in UFUNCS if row.info.get("pointer")]              # SciPy's functions themselves
+POINTERS = [row for row in UFUNCS if row.pointer]              # SciPy's functions themselves
 OWN_TEST = {"zeta": "SciPy gives NaN for huge exponents; tested in test_special.py"}
 
 
@@ -43,7 +43,7 @@ def test_scalar_code_at_special_values(row, kind) -> None:
 
 
 def checks_aval(kind: str):
-    from jitad.tape.core import Aval
+    from jitad.tape.types import Aval
     return Aval((), scalar_numpy.DTYPES[kind])
 
 

@@ -9,11 +9,12 @@ import jitad
 from jitad.errors import ConcretizationError, TapeError, UnsupportedOperationError
 from jitad.passes.differentiate.modes import one, pullback, pushforward
 from jitad.passes.optimise.rewrites import optimise, size
-from jitad.primitives.core import TABLE, cast
+from jitad.primitives.core import cast
 from jitad.primitives.reduce import reduce_sum
 from jitad.primitives.scan import Form, loop
-from jitad.tape.core import Aval, Builder
+from jitad.tape.builder import Builder
 from jitad.tape.evaluate import evaluate
+from jitad.tape.types import TABLE, Aval
 
 F8, F4, I8, B1 = map(np.dtype, ("f8", "f4", "i8", "?"))
 rng = np.random.default_rng(3)

@@ -7,12 +7,13 @@ from test_scan import close, compiled, plain
 
 from jitad.passes.differentiate.modes import pullback, pushforward
 from jitad.passes.optimise.rewrites import optimise
-from jitad.primitives.core import TABLE, cast, full, lift, select
+from jitad.primitives.core import cast, full, select
 from jitad.primitives.reduce import contract, cumsum, reduce_sum
 from jitad.primitives.scan import loop, loop_in_chunks
 from jitad.primitives.view import broadcast_to, slice_dims, transpose
-from jitad.tape.core import Aval, Builder
+from jitad.tape.builder import Builder
 from jitad.tape.evaluate import evaluate
+from jitad.tape.types import TABLE, Aval
 
 F8 = np.dtype("f8")
 UNARY = ("sin", "tanh", "exp", "square", "neg", "arctan", "expit", "abs")
@@ -96,7 +97,7 @@ class Random:
         avals = [*self.carries, *(s for s, _, _ in self.rows), *self.fixed]
         places = [inner.input(Aval(s, F8), f"p{i}") for i, s in enumerate(avals)]
         places += [inner.input(Aval((), np.dtype("i8")), "t")] if self.counter else []
-        body = inner.finish([lift(inner, v) for v in self.step(*places)])
+        body = inner.finish([inner.lift(v) for v in self.step(*places)])
         if chunks:
             finals, stacks = loop_in_chunks(builder, body, init, scanned, fixed, self.length, self.reverse)
         else:

@@ -16,13 +16,14 @@ from jitad.call.build.sparse import sparse_hessian, sparse_jacobian, structure
 from jitad.passes.differentiate.modes import one, pullback
 from jitad.passes.sparsity.colours import columns_apart, single, star
 from jitad.passes.sparsity.patterns import propagate, units
-from jitad.primitives.core import TABLE, stop_gradient
+from jitad.primitives.core import stop_gradient
 from jitad.primitives.index import gather, put, scatter
 from jitad.primitives.reduce import contract, cumsum, reduce_sum
 from jitad.primitives.scan import loop
 from jitad.primitives.view import slice_dims
-from jitad.tape.core import Aval, Builder
+from jitad.tape.builder import Builder
 from jitad.tape.evaluate import evaluate
+from jitad.tape.types import TABLE, Aval
 
 F8 = np.dtype("f8")
 ROWS = [row for row in TABLE.values() if row.samples and row.kind not in ("input", "const")]

@@ -15,10 +15,11 @@ import jitad.primitives  # noqa: F401  (fills the table)
 from jitad import jit
 from jitad.errors import UnsupportedOperationError
 from jitad.passes.differentiate.modes import pullback
-from jitad.primitives.core import TABLE
 from jitad.primitives.numeric import ARRAYS, ROUTINES
-from jitad.tape.core import Builder, Tape
+from jitad.tape.builder import Builder
 from jitad.tape.evaluate import evaluate
+from jitad.tape.tape import Tape
+from jitad.tape.types import TABLE
 from jitad.testing.rules import Case, Graph
 from jitad.trace.scipy_rules.functions import SUBSTITUTES
 

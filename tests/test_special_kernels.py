@@ -20,9 +20,9 @@ from jitad.compile.llvm.native import compile_module, load_code
 from jitad.compile.math import cython_special
 from jitad.compile.reference.python_backend import load_python
 from jitad.passes.optimise.rewrites import optimise
-from jitad.primitives.core import TABLE, Primitive
-from jitad.tape.core import Aval, Builder
+from jitad.tape.builder import Builder
 from jitad.tape.evaluate import evaluate
+from jitad.tape.types import TABLE, Aval, Primitive
 from jitad.testing.rules import cases
 
 ROWS = [row for row in TABLE.values() if row.samples and getattr(row.partials, "__module__", "").startswith(

@@ -8,7 +8,7 @@ import scipy.stats as st
 
 from jitad.cache.keys.identity import unwrap
 from jitad.passes.differentiate.modes import pullback
-from jitad.tape.core import Builder
+from jitad.tape.builder import Builder
 from jitad.tape.evaluate import GuardMiss, evaluate
 from jitad.trace.recorder import record
 

@@ -12,8 +12,9 @@ import pytest
 from checks import Case, CheckFailure, Graph, cases
 
 import jitad.primitives  # noqa: F401  (fills the table)
-from jitad.primitives.core import FLOATS, TABLE, Primitive
+from jitad.primitives.core import FLOATS
 from jitad.tape.evaluate import evaluate
+from jitad.tape.types import TABLE, Primitive
 
 WITHOUT_SAMPLES = {
     "input": "not an operation",
@@ -52,7 +53,7 @@ def test_rows_with_float_results_have_a_rule(row: Primitive) -> None:
 
 
 def jitad_aval(a: np.ndarray) -> Any:
-    from jitad.tape.core import Aval
+    from jitad.tape.types import Aval
     return Aval(a.shape, a.dtype)
 
 
@@ -181,7 +182,8 @@ def reversed_directions(graph: Graph) -> tuple[Any, Any, Any]:
 
 def test_evaluate_is_the_oracle_for_every_sample() -> None:
     """A tape of all elementwise rows at once: nothing depends on what else is on the tape."""
-    from jitad.tape.core import Aval, Builder
+    from jitad.tape.builder import Builder
+    from jitad.tape.types import Aval
     builder = Builder()
     x = builder.input(Aval((4,), np.dtype(np.float64)), "x")
     rows = [r for r in UFUNCS if r.ufunc.nin == 1 and r.name not in ("invert",)]

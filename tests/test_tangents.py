@@ -10,7 +10,7 @@ from programs import Random
 from jitad.passes.differentiate.modes import one, pullback, pushforward
 from jitad.passes.differentiate.tangents import LONE, MOST, Block, Entries, Tangents, added
 from jitad.primitives.reduce import reduce_sum
-from jitad.tape.core import Builder
+from jitad.tape.builder import Builder
 from jitad.tape.evaluate import evaluate
 
 ROWS, SHAPE = 24, (3, 4)

@@ -15,11 +15,12 @@ from jitad.compile.math.cython_special import is_special
 from jitad.compile.tapemachine import schedule as schedule
 from jitad.compile.tapemachine.machine import machine_of
 from jitad.passes.differentiate.modes import one, pullback
-from jitad.primitives.core import TABLE, cast
+from jitad.primitives.core import cast
 from jitad.primitives.reduce import reduce_sum
-from jitad.tape.core import Aval, Builder
+from jitad.tape.builder import Builder
 from jitad.tape.evaluate import evaluate
 from jitad.tape.expr import Expr, var
+from jitad.tape.types import TABLE, Aval
 
 
 def plain(prim):

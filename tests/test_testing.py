@@ -12,7 +12,7 @@ from public import fresh, quadratic, x3, y3
 
 import jitad
 from jitad import cache, jit, jit_grad, value_and_grad
-from jitad.primitives.core import TABLE
+from jitad.tape.types import TABLE
 from jitad.testing.checks import CheckFailure, assert_same_as_fresh, check_grads, check_rule
 from jitad.testing.differences import slope
 

@@ -10,8 +10,10 @@ from scipy import special
 
 import jitad.primitives  # noqa: F401
 from jitad.passes.differentiate.modes import pullback
-from jitad.tape.core import Aval, Builder, Tape, Where
+from jitad.tape.builder import Builder
 from jitad.tape.evaluate import evaluate
+from jitad.tape.tape import Tape
+from jitad.tape.types import Aval, Where
 from jitad.trace.scipy_rules.functions import SUBSTITUTES
 from jitad.trace.tracer import Tracer
 

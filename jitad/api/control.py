@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from jitad.errors import ConcretizationError
-from jitad.primitives.core import TABLE, builder_of, lift, select, zeros_like
+from jitad.primitives.core import select, zeros_like
 from jitad.primitives.scan import loop, loop_in_chunks
 from jitad.primitives.view import broadcast_to
-from jitad.tape.core import Aval, Node, Value
+from jitad.tape.builder import Value
+from jitad.tape.types import TABLE, Aval, Node, builder_of
 from jitad.trace.dispatch import plain
 from jitad.trace.leaves import is_dynamic, refusal
 from jitad.trace.loop_body import Body, fitted
@@ -248,11 +249,11 @@ def _empty(f: Callable[..., Any], init: Any, leaves: list[Any], tree: TreeDef) -
 def _lifted(recorder: Recorder, value: Any, path: str) -> Value:
     value = plain(value)
     if isinstance(value, Value):
-        return lift(recorder, value)
+        return recorder.lift(value)
     why = refusal(value) if is_dynamic(value) else f"is a {type(value).__name__}"
     if why is not None:
         raise TypeError(f"{path} {why}; a loop carries and walks numbers and arrays")
-    return lift(recorder, value)
+    return recorder.lift(value)
 
 
 def _recorded(recorder: Recorder, step: Callable[[Body, Any], tuple[Any, Any]], init: Any, steps: int,

@@ -9,7 +9,7 @@ import numpy as np
 from jitad.api.custom.calls import Recordable, handed
 from jitad.errors import ArgumentTypeError, OutputError
 from jitad.primitives.core import cast
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
 from jitad.trace.dispatch import as_value, plain
 from jitad.trace.leaves import is_dynamic
 from jitad.trace.pytree import leaves_of, unflatten

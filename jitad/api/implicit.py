@@ -17,10 +17,10 @@ from jitad.api.custom.rules import Outcome, Rules, with_rules
 from jitad.call.build.derive import unit_cotangents
 from jitad.errors import ArgumentTypeError, OutputError
 from jitad.passes.differentiate.modes import pullback
-from jitad.primitives.core import cast, lift
+from jitad.primitives.core import cast
 from jitad.primitives.index import reshape
 from jitad.primitives.view import transpose
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
 from jitad.trace.dispatch import call as call_numpy
 from jitad.trace.dispatch import plain
 from jitad.trace.pytree import leaves_of
@@ -139,7 +139,7 @@ class Implicit(Recordable):
             raise OutputError(f"the residual of `{self.__name__}` ({where}) must be as large as the solution, of shape "
                               f"{y.shape}, and is {found.dtype} of shape {found.shape}")
         with call.recorder.plain():
-            return cast(lift(call.recorder, Value(call.recorder, found.number)), y.dtype)
+            return cast(call.recorder.lift(Value(call.recorder, found.number)), y.dtype)
 
 
 def _leaves(*values: Any) -> list[Any]:

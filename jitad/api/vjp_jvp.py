@@ -16,7 +16,7 @@ from jitad.call.request.request import Request
 from jitad.call.request.results import framed
 from jitad.call.transformed import Transformed
 from jitad.errors import ArgumentTypeError
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
 from jitad.trace.pytree import leaves_of
 from jitad.trace.recorder import Recorder, current
 from jitad.trace.where import user_line

@@ -17,7 +17,7 @@ from jitad.call.messages import issue
 from jitad.call.request.request import Arguments
 from jitad.call.transformed import Transformed, owner_of
 from jitad.errors import TapeMismatchError, TapeMismatchWarning
-from jitad.tape.core import Guard
+from jitad.tape.types import Guard
 from jitad.trace.pytree import leaves_of, unflatten
 from jitad.trace.where import user_line
 

@@ -12,8 +12,8 @@ from jitad.call.build.entry import Entry
 from jitad.call.request.request import Arguments
 from jitad.compile.entry.forks import gate
 from jitad.errors import SignatureError, UnsupportedOperationError
-from jitad.tape.core import Tape
 from jitad.tape.display import Text
+from jitad.tape.tape import Tape
 from jitad.trace.leaves import is_complex
 
 if TYPE_CHECKING:

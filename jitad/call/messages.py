@@ -10,7 +10,7 @@ from types import FrameType, FunctionType
 from typing import Any
 
 from jitad.errors import TapeMismatchError, TapeMismatchWarning
-from jitad.tape.core import Guard
+from jitad.tape.types import Guard
 from jitad.trace.where import is_library_file, user_line
 
 LINES_SHOWN = 5

@@ -23,8 +23,9 @@ from jitad.call.request.sparse import elements
 from jitad.compile.entry.forks import gate
 from jitad.errors import NonFiniteError
 from jitad.primitives.scan import Form, pick, run_body
-from jitad.tape.core import Node, Tape, Where
 from jitad.tape.evaluate import evaluate_node
+from jitad.tape.tape import Tape
+from jitad.tape.types import Node, Where
 from jitad.trace.pytree import leaves_of
 
 if TYPE_CHECKING:

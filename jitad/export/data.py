@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from jitad.errors import JitadError, TapeFileError
-from jitad.primitives.core import SUPPORTED, TABLE, Primitive, loop_dtypes
-from jitad.tape.core import Aval, Constant, Guard, Node, Tape, Where
+from jitad.primitives.core import SUPPORTED, loop_dtypes
 from jitad.tape.evaluate import evaluate_node
+from jitad.tape.tape import Tape
+from jitad.tape.types import TABLE, Aval, Constant, Guard, Node, Primitive, Where
 
 Arrays = list[np.ndarray]
 
@@ -75,8 +76,8 @@ def _where_data(where: Where | None) -> list[Any] | None:
 
 def _check_trust(prim: Primitive, where: Where | None) -> None:
     """Raise for a row that reads wherever its indices point: a file could make it read anything."""
-    if prim.info.get("trusts"):
-        raise TapeFileError(f"`{prim.name}`{f' at {where}' if where else ''} is {prim.info['trusts']}, which "
+    if prim.trusts:
+        raise TapeFileError(f"`{prim.name}`{f' at {where}' if where else ''} is {prim.trusts}, which "
                             "cannot be in a file; keep the function instead")
 
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from functools import cached_property
 from html import escape
 
-from jitad.tape.core import Tape
-from jitad.tape.display import describe, inline
+from jitad.tape.display import inline
+from jitad.tape.tape import Tape
 
 STEP, LINE, LETTER, GAP = 58, 28, 6.6, 14       # distance of layers, height of a box, width of a letter, space between
 FILL = {"input": "#dbe9f6", "output": "#f6e3c5", "": "#ffffff"}
@@ -72,7 +72,7 @@ class TapeGraph:
     def _lines(self, number: int) -> list[str]:
         """What a box says: the operation, and its type with the user's line."""
         node = self._tape.nodes[number]
-        text = describe(self._tape, number)
+        text = self._tape.describe(number)
         labels = [label for o, label in zip(self._tape.outputs, self._tape.labels, strict=False) if o == number]
         where = f"  line {node.where.line}" if node.where else ""
         return [", ".join([*labels, ""])[:-2] + (": " if labels else "") + text, f"%{number} : {node.aval}{where}"]

@@ -23,9 +23,10 @@ from jitad.call.request.results import Frame, Result
 from jitad.call.request.sparse import Matrix
 from jitad.errors import SignatureError, TapeFileError
 from jitad.export.data import tape_data, tape_of
-from jitad.tape.core import Aval, Tape
 from jitad.tape.display import Text
 from jitad.tape.evaluate import GuardMiss
+from jitad.tape.tape import Tape
+from jitad.tape.types import Aval
 from jitad.trace.leaves import altered, as_plain, is_complex, is_dynamic, refusal
 from jitad.trace.pytree import TreeDef, count_leaves, flatten, leaves_of, unflatten
 from jitad.trace.where import user_line

@@ -1,4 +1,4 @@
-"""What a primitive is, the table of all of them, and the kinds of row.
+"""How rows are made: elementwise ones, with casts and broadcasts of their operands, and linear ones.
 
 A row says once, in one place, how a primitive is evaluated by NumPy, what shape
 and dtype it gives, its derivative, its scalar code and the inputs of its tests.
@@ -8,88 +8,20 @@ and dtype it gives, its derivative, its scalar code and the inputs of its tests.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from jitad.errors import TapeError, UnsupportedOperationError
-from jitad.tape.core import Aval, Builder, Value
+from jitad.errors import UnsupportedOperationError
+from jitad.tape.builder import Builder, Value
 from jitad.tape.expr import Expr, call
+from jitad.tape.types import Aval, Primitive
 
-TABLE: dict[str, Primitive] = {}
 SUPPORTED = frozenset("float64 float32 int8 int16 int32 int64 uint8 uint16 uint32 bool".split())
 FLOATS = frozenset("fd")
 
 Cotangents = Sequence["Value | None"]
-
-
-@dataclass(eq=False)
-class Primitive:
-    """One row of the table.
-
-    `evaluate(*arrays, **params)` is the meaning; `infer(*avals, **params)` the
-    result's `Aval`; `vjp(ct, y, *inputs, **params)` gives a cotangent (or None)
-    for each input; `jvp(tangents, y, *inputs, **params)` the tangent, where
-    absent tangents are None. `partials(y, *inputs)`, for elementwise rows, stands
-    for both. `samples(rng)` yields `(inputs, params)` for the derived tests.
-    `batch(prim, operands, length, **params)`, for rows of kind ``call``, applies the row to
-    a batch: `operands` are pairs of a value and whether its first dimension is the batch's
-    (without it, a loop over the batch does; other kinds have the rules of `jitad.batching_rules`).
-    """
-
-    name: str
-    evaluate: Callable[..., Any]
-    infer: Callable[..., Aval]
-    kind: str = "call"
-    vjp: Callable[..., Cotangents] | None = None
-    jvp: Callable[..., Value | None] | None = None
-    partials: Callable[..., Any] | None = None
-    scalar: Callable[..., Expr] | None = None
-    ufunc: np.ufunc | None = None
-    cost: int = 1
-    batch: Callable[..., Value] | None = None
-    samples: Callable[[np.random.Generator], list[tuple[tuple[Any, ...], dict[str, Any]]]] | None = None
-    info: dict[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.name in TABLE:
-            raise ValueError(f"the primitive {self.name!r} has a row already")
-        TABLE[self.name] = self
-
-    def __repr__(self) -> str:
-        return self.name
-
-    def __call__(self, *operands: Any, **params: Any) -> Any:
-        """Apply to values (at least one) and arrays; without any value, evaluate."""
-        builder = builder_of(operands)
-        if builder is None:
-            return self.evaluate(*map(np.asarray, operands), **params)
-        if self.kind == "elementwise":
-            return builder.value(_elementwise(builder, self, operands, params))
-        numbers = [lift(builder, o).number for o in operands]
-        return builder.value(builder.apply(self, numbers, params))
-
-
-def builder_of(operands: Sequence[Any]) -> Builder | None:
-    for operand in operands:
-        if isinstance(operand, Value):
-            return operand.builder
-    return None
-
-
-def lift(builder: Builder, operand: Any) -> Value:
-    """`operand` as a value of `builder`; numbers and arrays become constants."""
-    if isinstance(operand, Value):
-        if operand.builder is not builder:
-            raise builder.foreign(operand) if hasattr(builder, "foreign") else TapeError("values of two tapes have met")
-        return operand
-    return builder.const(operand, weak=type(operand) in (int, float))
-
-
-INPUT = Primitive("input", evaluate=lambda: None, infer=lambda: None, kind="input")  # type: ignore[arg-type,return-value]
-CONST = Primitive("const", evaluate=lambda value: value.value, infer=lambda value: None, kind="const")  # type: ignore[arg-type,return-value]
 
 
 # --- elementwise -----------------------------------------------------------------------------
@@ -133,7 +65,7 @@ class Alignment(NamedTuple):
 @lru_cache(maxsize=4096)
 def alignment(prim: Primitive, shapes: tuple[tuple[int, ...], ...], keys: tuple[Any, ...]) -> Alignment:
     """For operands of these shapes; keys are dtypes, `float` and `int` for Python's numbers."""
-    dtypes = loop_dtypes(prim.ufunc, keys) if prim.ufunc is not None else prim.info["resolve"](*keys)
+    dtypes = loop_dtypes(prim.ufunc, keys) if prim.ufunc is not None else prim.resolve(*keys)    # type: ignore[misc]
     dtypes = dtypes[:len(keys)]
     shape = _broadcast_shapes(prim, shapes)
     maps = tuple(None if own == shape else _views().stretched(own, shape) for own in shapes)
@@ -167,13 +99,13 @@ def _views() -> Any:
     return view
 
 
-def _elementwise(builder: Builder, prim: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> int:
+def _entered(builder: Builder, prim: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> int:
     """The node of an elementwise row: its inputs all have its shape and its loop's dtypes."""
     plan = alignment(prim, tuple([o.shape if isinstance(o, Value) else np.shape(o) for o in operands]),
                      tuple([_dtype_key(o) for o in operands]))
     for operand in operands:
         if isinstance(operand, Value) and operand.builder is not builder:
-            lift(builder, operand)                                              # raises
+            builder.lift(operand)                                               # raises
     inputs = aligned(builder, operands, plan)
     if plan.aval is None or params:
         return builder.apply(prim, inputs, params)
@@ -193,15 +125,14 @@ def _broadcast_shapes(prim: Primitive, shapes: Sequence[tuple[int, ...]]) -> tup
 
 
 def elementwise(name: str, ufunc: np.ufunc, partials: Callable[..., Any] | None = None, *,
-                scalar: Callable[..., Expr] | str | None = None, cost: int = 1,
-                domain: Any = None) -> Primitive:
+                scalar: Callable[..., Expr] | str | None = None, domain: Any = None, **traits: Any) -> Primitive:
     """A row for a NumPy or SciPy ufunc.
 
     `partials(y, *inputs)` gives the partial derivative for each input (None: no
     derivative); a lone input may give its partial bare. `scalar` maps scalar
     expressions to the scalar expression of the code, by default the operation of
     the row's name. `domain`: intervals from which the tests draw, one for each input or one for
-    all; a range stands for integers.
+    all; a range stands for integers. `traits`: further fields of the row.
     """
     def infer(*avals: Aval) -> Aval:
         return Aval(avals[0].shape, loop_dtypes(ufunc, tuple(a.dtype for a in avals))[-1])
@@ -214,8 +145,13 @@ def elementwise(name: str, ufunc: np.ufunc, partials: Callable[..., Any] | None 
     def samples(rng: np.random.Generator) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
         return [(tuple(_draw(rng, i, shape) for i in intervals), {}) for shape in ((2, 3), (5,), ())]
 
-    return Primitive(name, evaluate=ufunc, infer=infer, kind="elementwise", partials=partials, scalar=code,
-                     ufunc=ufunc, cost=cost, samples=samples)
+    return pointwise(name, ufunc, infer, partials=partials, scalar=code, ufunc=ufunc, samples=samples, **traits)
+
+
+def pointwise(name: str, evaluate: Callable[..., Any], infer: Callable[..., Aval], **traits: Any) -> Primitive:
+    """A row of which one element of each operand makes one of the result. What is no ufunc has a rule `resolve`."""
+    traits.setdefault("can_fail", False)
+    return Primitive(name, evaluate, infer, "elementwise", enter=_entered, virtual=True, separable=True, **traits)
 
 
 def _draw(rng: np.random.Generator, interval: Any, shape: tuple[int, ...]) -> Any:
@@ -234,21 +170,26 @@ def boolean_like(*keys: Any) -> tuple[np.dtype[Any], ...]:
     return (np.dtype(bool), result, result)
 
 
-select = Primitive(
-    "select", kind="elementwise",
+def _as_it_is(key: Any) -> tuple[np.dtype[Any], ...]:
+    """Loop dtypes of what does not compute."""
+    return (np.dtype({float: "f8", int: "i8"}.get(key, key)),)
+
+
+select = pointwise(
+    "select",
     evaluate=lambda c, a, b: np.where(c, a, b),
     infer=lambda c, a, b: Aval(c.shape, a.dtype),
     scalar=lambda c, a, b: call("select", c, a, b, dtype=a.dtype),
-    info={"resolve": boolean_like, "linear": (1, 2)},
+    resolve=boolean_like, tame=True,
     samples=lambda rng: [((rng.uniform(size=s) < 0.5, rng.normal(size=s), rng.normal(size=s)), {})
                          for s in ((2, 3), ())])
 
 
-_cast = Primitive(
-    "cast", kind="elementwise",
+_cast = pointwise(
+    "cast",
     evaluate=lambda x, dtype: np.asarray(x).astype(dtype),
     infer=lambda x, dtype: Aval(x.shape, np.dtype(dtype)),
-    info={"resolve": lambda key: (np.dtype({float: "f8", int: "i8"}.get(key, key)),), "linear": (0,)},
+    resolve=_as_it_is, tame=True,
     samples=lambda rng: [((rng.normal(size=4),), {"dtype": "float32"}), ((np.arange(4),), {"dtype": "float64"}),
                          ((rng.normal(size=3),), {"dtype": "int64"})])
 
@@ -265,16 +206,14 @@ def cast(x: Value, dtype: Any) -> Value:
     return _cast(x, dtype=dtype.name)
 
 
-stop_gradient = Primitive(
-    "stop_gradient", kind="elementwise", evaluate=lambda x: x, infer=lambda x: x, scalar=lambda x: x,
-    info={"resolve": lambda key: (np.dtype({float: "f8", int: "i8"}.get(key, key)),)},
-    samples=None)
+stop_gradient = pointwise("stop_gradient", evaluate=lambda x: x, infer=lambda x: x, scalar=lambda x: x,
+                          resolve=_as_it_is, tame=True)
 
 
-alias = Primitive(
-    "alias", kind="elementwise", evaluate=lambda x, slot: np.array(x), infer=lambda x, slot: x,
+alias = pointwise(
+    "alias", evaluate=lambda x, slot: np.array(x), infer=lambda x, slot: x,
     partials=lambda y, x, slot: 1.0, scalar=lambda x, slot: x,
-    info={"resolve": lambda key: (np.dtype({float: "f8", int: "i8"}.get(key, key)),)},
+    resolve=_as_it_is, tame=True,
     samples=lambda rng: [((rng.normal(size=3),), {"slot": 0})])
 """The same value as a node of its own; `slot` keeps two aliases of one value apart. An inner
 differentiation is with respect to an alias, so that it does not see other uses of the value."""
@@ -283,12 +222,12 @@ differentiation is with respect to an alias, so that it does not see other uses 
 # --- structure -------------------------------------------------------------------------------
 
 def linear(name: str, evaluate: Callable[..., Any], infer: Callable[..., Aval], vjp: Callable[..., Cotangents], *,
-           slots: tuple[int, ...] = (0,), kind: str = "call", samples: Any = None, **info: Any) -> Primitive:
+           slots: Sequence[int] = (0,), jointly: bool = False, **traits: Any) -> Primitive:
     """A row that is linear in each input of `slots` (all zero gives zero): the jvp replaces
-    one input by its tangent at a time."""
+    one input by its tangent at a time, or if it is linear in them `jointly` all at once."""
     def jvp(tangents: Cotangents, y: Value, *inputs: Value, **params: Any) -> Value | None:
         total = None
-        if info.get("jointly"):
+        if jointly:
             return prim(*(t if t is not None else zeros_like(x) if i in slots else x
                           for i, (t, x) in enumerate(zip(tangents, inputs, strict=True))), **params)
         for slot in slots:
@@ -297,7 +236,7 @@ def linear(name: str, evaluate: Callable[..., Any], infer: Callable[..., Aval], 
                 total = term if total is None else total + term
         return total
 
-    prim = Primitive(name, evaluate=evaluate, infer=infer, kind=kind, vjp=vjp, jvp=jvp, samples=samples, info=info)
+    prim = Primitive(name, evaluate, infer, vjp=vjp, jvp=jvp, **traits)
     return prim
 
 

@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from jitad.errors import UnsupportedOperationError
-from jitad.primitives.core import Primitive
-from jitad.tape.core import Aval, Value
+from jitad.tape.builder import Value
+from jitad.tape.types import Aval, Primitive
 
 custom = Primitive("custom", kind="custom", evaluate=lambda y, *rest, **params: y, infer=lambda y, *rest, **params: y,
                    cost=0)

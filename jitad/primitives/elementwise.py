@@ -8,6 +8,7 @@ import numpy as np
 
 from jitad.primitives import scalars
 from jitad.primitives.core import elementwise, full, select
+from jitad.tape.types import Node
 
 LN2 = math.log(2.0)
 LN10 = math.log(10.0)
@@ -15,18 +16,29 @@ ANY = (-3.0, 3.0)
 POSITIVE = (0.1, 4.0)
 STEP = (1.1, 1.4)                              # where rounding is constant
 
+
+def _finite(*constants: np.ndarray | None) -> bool:
+    return all(c is None or bool(np.isfinite(c).all()) for c in constants)
+
+
+def _of_integers(node: Node) -> bool:
+    """A negative power of an integer is an error."""
+    return node.aval.dtype.kind not in "fb"
+
+
 # --- arithmetic ------------------------------------------------------------------------------
-add = elementwise("add", np.add, lambda y, a, b: (1.0, 1.0), scalar=scalars.add)
-sub = elementwise("sub", np.subtract, lambda y, a, b: (1.0, -1.0))
-mul = elementwise("mul", np.multiply, lambda y, a, b: (b, a), scalar=scalars.multiply)
-div = elementwise("div", np.true_divide, lambda y, a, b: (1.0 / b, -(y * (1.0 / b))), cost=4, domain=(ANY, POSITIVE))
-neg = elementwise("neg", np.negative, lambda y, a: -1.0)
-absolute = elementwise("abs", np.absolute, lambda y, a: sign(a), scalar=scalars.absolute)
+add = elementwise("add", np.add, lambda y, a, b: (1.0, 1.0), scalar=scalars.add, tame=True, overflows=True)
+sub = elementwise("sub", np.subtract, lambda y, a, b: (1.0, -1.0), tame=True, overflows=True)
+mul = elementwise("mul", np.multiply, lambda y, a, b: (b, a), scalar=scalars.multiply, tame=_finite, overflows=True)
+div = elementwise("div", np.true_divide, lambda y, a, b: (1.0 / b, -(y * (1.0 / b))), cost=4, domain=(ANY, POSITIVE),
+                  tame=lambda a, b: b is not None and bool((b != 0).all()))
+neg = elementwise("neg", np.negative, lambda y, a: -1.0, tame=True)
+absolute = elementwise("abs", np.absolute, lambda y, a: sign(a), scalar=scalars.absolute, tame=True)
 sign = elementwise("sign", np.sign, lambda y, a: None, scalar=scalars.sign)
-positive = elementwise("positive", np.positive, lambda y, a: 1.0, scalar=lambda x: x)
+positive = elementwise("positive", np.positive, lambda y, a: 1.0, scalar=lambda x: x, tame=True)
 reciprocal = elementwise("reciprocal", np.reciprocal, lambda y, a: -y * y, scalar=scalars.reciprocal, cost=4,
                          domain=POSITIVE)
-square = elementwise("square", np.square, lambda y, a: 2.0 * a, scalar=lambda x: x * x)
+square = elementwise("square", np.square, lambda y, a: 2.0 * a, scalar=lambda x: x * x, tame=True, overflows=True)
 sqrt = elementwise("sqrt", np.sqrt, lambda y, a: 0.5 / y, cost=4, domain=POSITIVE)
 cbrt = elementwise("cbrt", np.cbrt, lambda y, a: 1.0 / (3.0 * y * y), cost=20, domain=POSITIVE)
 
@@ -37,7 +49,8 @@ def _power(y, a, b):  # type: ignore[no-untyped-def]
             select(logical_or(ne(a, 0.0), lt(b, 0.0)), y * log(a), 0.0))
 
 
-pow = elementwise("pow", np.power, _power, scalar=scalars.power, cost=30, domain=(POSITIVE, ANY))
+pow = elementwise("pow", np.power, _power, scalar=scalars.power, cost=30, domain=(POSITIVE, ANY),
+                  tame=lambda a, b: b is not None and bool((b >= 1).all()), can_fail=_of_integers, overflows=True)
 pow.evaluate = lambda a, b: np.power(np.atleast_1d(a), np.array(np.atleast_1d(b), order="C")).reshape(np.shape(a))
 """Not what NumPy makes of a single exponent, the root for 0.5: where it does, that is on the tape."""
 float_power = elementwise("float_power", np.float_power, _power, scalar="pow", cost=30, domain=(POSITIVE, ANY))
@@ -54,9 +67,9 @@ heaviside = elementwise("heaviside", np.heaviside, lambda y, a, b: (None, select
                         scalar=scalars.heaviside)
 
 # --- exponentials and logarithms -------------------------------------------------------------
-exp = elementwise("exp", np.exp, lambda y, a: y, cost=10)
+exp = elementwise("exp", np.exp, lambda y, a: y, cost=10, tame=True, overflows=True)
 exp2 = elementwise("exp2", np.exp2, lambda y, a: LN2 * y, cost=10)
-expm1 = elementwise("expm1", np.expm1, lambda y, a: exp(a), cost=12)
+expm1 = elementwise("expm1", np.expm1, lambda y, a: exp(a), cost=12, tame=True, overflows=True)
 log = elementwise("log", np.log, lambda y, a: 1.0 / a, cost=10, domain=POSITIVE)
 log2 = elementwise("log2", np.log2, lambda y, a: 1.0 / (LN2 * a), cost=10, domain=POSITIVE)
 log10 = elementwise("log10", np.log10, lambda y, a: 1.0 / (LN10 * a), cost=10, domain=POSITIVE)
@@ -75,15 +88,15 @@ def _shares(a, b, base=1.0):  # type: ignore[no-untyped-def]
 
 
 # --- trigonometry ----------------------------------------------------------------------------
-sin = elementwise("sin", np.sin, lambda y, a: cos(a), cost=12)
-cos = elementwise("cos", np.cos, lambda y, a: -sin(a), cost=12)
+sin = elementwise("sin", np.sin, lambda y, a: cos(a), cost=12, tame=True)
+cos = elementwise("cos", np.cos, lambda y, a: -sin(a), cost=12, tame=True)
 tan = elementwise("tan", np.tan, lambda y, a: 1.0 + y * y, cost=20, domain=(-1.3, 1.3))
 arcsin = elementwise("arcsin", np.arcsin, lambda y, a: 1.0 / sqrt((1.0 - a) * (1.0 + a)), cost=20, domain=(-0.9, 0.9))
 arccos = elementwise("arccos", np.arccos, lambda y, a: -1.0 / sqrt((1.0 - a) * (1.0 + a)), cost=20, domain=(-0.9, 0.9))
-arctan = elementwise("arctan", np.arctan, lambda y, a: 1.0 / (1.0 + a * a), cost=20)
-sinh = elementwise("sinh", np.sinh, lambda y, a: cosh(a), cost=15)
-cosh = elementwise("cosh", np.cosh, lambda y, a: sinh(a), cost=15)
-tanh = elementwise("tanh", np.tanh, lambda y, a: 1.0 - y * y, cost=15)
+arctan = elementwise("arctan", np.arctan, lambda y, a: 1.0 / (1.0 + a * a), cost=20, tame=True)
+sinh = elementwise("sinh", np.sinh, lambda y, a: cosh(a), cost=15, tame=True, overflows=True)
+cosh = elementwise("cosh", np.cosh, lambda y, a: sinh(a), cost=15, tame=True, overflows=True)
+tanh = elementwise("tanh", np.tanh, lambda y, a: 1.0 - y * y, cost=15, tame=True)
 arcsinh = elementwise("arcsinh", np.arcsinh, lambda y, a: 1.0 / hypot(a, 1.0), cost=20)
 arccosh = elementwise("arccosh", np.arccosh, lambda y, a: 1.0 / (sqrt(a - 1.0) * sqrt(a + 1.0)), cost=20,
                       domain=(1.1, 4.0))
@@ -102,9 +115,9 @@ rad2deg = elementwise("rad2deg", np.rad2deg, lambda y, a: 180 / math.pi, scalar=
 
 # --- extrema: ties share ---------------------------------------------------------------------
 maximum = elementwise("maximum", np.maximum, lambda y, a, b: (_wins(a, b, ge(a, b)), _wins(b, a, ge(b, a))),
-                      scalar=scalars.maximum)
+                      scalar=scalars.maximum, tame=True)
 minimum = elementwise("minimum", np.minimum, lambda y, a, b: (_wins(a, b, le(a, b)), _wins(b, a, le(b, a))),
-                      scalar=scalars.minimum)
+                      scalar=scalars.minimum, tame=True)
 fmax = elementwise("fmax", np.fmax, lambda y, a, b: (
     _wins(a, b, _or_alone(a, b, ge(a, b))), _wins(b, a, _or_alone(b, a, ge(b, a)))), scalar=scalars.fmax)
 fmin = elementwise("fmin", np.fmin, lambda y, a, b: (

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import Primitive, linear
-from jitad.tape.core import Aval, Value
+from jitad.primitives.core import linear
+from jitad.tape.builder import Value
+from jitad.tape.types import Aval, Primitive
 
 Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]
 

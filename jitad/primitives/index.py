@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import TABLE, Primitive, full, linear, select
+from jitad.primitives.core import full, linear, pointwise, select
 from jitad.primitives.view import Map, broadcast_to, expand_dims, identity_map, places, slice_dims, squeeze, view
 from jitad.tape import expr as scalar
-from jitad.tape.core import Aval, Value
+from jitad.tape.builder import Value
+from jitad.tape.types import TABLE, Aval, Primitive
 
 
 def _front(x: Any, axes: tuple[int, ...]) -> Any:
@@ -31,14 +32,14 @@ def _scatter(x: Any, *index: Any, axes: tuple[int, ...], shape: tuple[int, ...])
 
 
 gather: Primitive = linear(
-    "gather", kind="gather", evaluate=_gather, infer=_gather_infer,
+    "gather", kind="gather", evaluate=_gather, infer=_gather_infer, virtual=True, moves=True, tame=True, separable=True,
     vjp=lambda ct, y, x, *index, axes: (scatter(ct, *index, axes=axes, shape=x.shape), *(None for _ in index)),
     samples=lambda rng: [((rng.normal(size=(3, 4)), np.array([2, 0, 2])), {"axes": (0,)}),
                          ((rng.normal(size=(3, 4, 2)), np.array([1, -1]), np.array([0, 3])), {"axes": (2, 1)})])
 """`x` indexed along `axes` by integer arrays of one shape, whose dimensions come first in the result."""
 
 scatter: Primitive = linear(
-    "scatter", kind="scatter", evaluate=_scatter,
+    "scatter", kind="scatter", evaluate=_scatter, moves=True, tame=True,
     infer=lambda x, *index, axes, shape: Aval(shape, x.dtype),
     vjp=lambda ct, y, x, *index, axes, shape: (gather(ct, *index, axes=axes), *(None for _ in index)),
     samples=lambda rng: [((rng.normal(size=(3, 4)), np.array([2, 0, 2])), {"axes": (1,), "shape": (4, 5)})])
@@ -68,25 +69,28 @@ def _index_samples(rng: np.random.Generator) -> list[Any]:
             ((rng.integers(-4, 4, size=5), rng.integers(-2, 2, size=5)), {"lengths": (4, 2)})]
 
 
-wrapped = Primitive("wrapped", kind="elementwise", evaluate=_place, infer=lambda *i, lengths: i[0], scalar=_place,
-                    samples=_index_samples,
-                    info={"resolve": lambda *i: (np.dtype(np.int64),) * (len(i) + 1), "trusts": CHECKED})
+def _whole(*keys: Any) -> tuple[np.dtype[Any], ...]:
+    return (np.dtype(np.int64),) * (len(keys) + 1)
+
+
+wrapped = pointwise("wrapped", evaluate=_place, infer=lambda *i, lengths: i[0], scalar=_place, resolve=_whole,
+                    samples=_index_samples, trusts=CHECKED)
 """Indices with NumPy's meaning of negative ones, as places: made once for a gather and the scatter beside it. Several
 are a place in C order among their combinations. They are checked where they are used, by what uses them."""
 
-within = Primitive("within", kind="elementwise", evaluate=_within, scalar=_place, samples=_index_samples,
-                   infer=lambda *i, lengths: Aval(i[0].shape, np.dtype(np.int64)), info=wrapped.info)
+within = pointwise("within", evaluate=_within, infer=lambda *i, lengths: Aval(i[0].shape, np.dtype(np.int64)),
+                   scalar=_place, resolve=_whole, samples=_index_samples, can_fail=True, trusts=CHECKED)
 """The same of indices that are known before a kernel is made: the evaluation fails if one is out of bounds."""
 
-trusted = Primitive("trusted", kind="elementwise", cost=0, evaluate=lambda i, length: i, infer=lambda i, length: i,
-                    scalar=lambda i, length: i, samples=lambda rng: [((rng.integers(0, 4, size=6),), {"length": 4})],
-                    info={"resolve": lambda i: (np.dtype(np.int64),) * 2, "below": lambda i, length: length,
-                          "trusts": CHECKED})
+trusted = pointwise("trusted", evaluate=lambda i, length: i, infer=lambda i, length: i, scalar=lambda i, length: i,
+                    cost=0, samples=lambda rng: [((rng.integers(0, 4, size=6),), {"length": 4})],
+                    resolve=_whole, below=lambda i, length: length, trusts=CHECKED)
 """Places that `within` gave: nothing needs to look at them again."""
 
 
 _reshape = linear(
-    "reshape", kind="reshape", evaluate=lambda x, shape: np.reshape(x, shape),
+    "reshape", kind="reshape", cost=0, can_fail=False, virtual=True, moves=True, tame=True, separable=True,
+    evaluate=lambda x, shape: np.reshape(x, shape),
     infer=lambda x, shape: Aval(shape, x.dtype),
     vjp=lambda ct, y, x, shape: (reshape(ct, x.shape),),
     samples=lambda rng: [((rng.normal(size=(2, 6)),), {"shape": (3, 4)})])
@@ -128,7 +132,8 @@ def _concat_jvp(tangents: Any, y: Value, *parts: Value, axis: int) -> Value:
 
 
 concatenate = Primitive(
-    "concatenate", kind="concatenate", evaluate=lambda *parts, axis: np.concatenate(parts, axis),
+    "concatenate", kind="concatenate", can_fail=False, moves=True, tame=True, separable=True,
+    evaluate=lambda *parts, axis: np.concatenate(parts, axis),
     infer=_concat_infer, vjp=_concat_vjp, jvp=_concat_jvp,
     samples=lambda rng: [((rng.normal(size=(2, 3)), rng.normal(size=(2, 1))), {"axis": 1})])
 """Parts of one dtype joined along `axis`."""
@@ -156,7 +161,7 @@ def _update_vjp(ct: Value, y: Value, base: Value, *values: Value, indices: tuple
 
 update: Primitive = linear(
     "update", kind="update", evaluate=_update, infer=lambda base, *values, indices: Aval(base.shape, base.dtype),
-    vjp=_update_vjp, slots=ANY_SLOT, jointly=True,  # type: ignore[arg-type]
+    vjp=_update_vjp, slots=ANY_SLOT, jointly=True, moves=True, tame=True,
     samples=lambda rng: [((rng.normal(size=(3, 4)), rng.normal(size=3), rng.normal(size=())), {
         "indices": (((0, ((0, 1),)), (2, ())), ((1, ()), (3, ())))}),
         ((rng.normal(size=6), rng.normal(size=3)), {"indices": (((5, ((0, -2),)),),)})])
@@ -173,10 +178,11 @@ def _put_vjp(ct: Value, y: Value, base: Value, values: Value, *index: Value, axe
     kept = put(full(ct, True, base.shape, bool), full(ct, False, values.shape, bool), *index, axes=axes)
     taken = gather(ct, *index, axes=axes)
     board = tuple(base.shape[a] for a in axes)
-    if len(index) == 1 and index[0].ndim == 1 and index[0].node.prim.info.get("distinct"):
+    if len(index) == 1 and index[0].ndim == 1 and index[0].node.prim.distinct:
         return [select(kept, ct, 0.0), taken, None]
-    if all(i.node.prim.kind == "const" for i in index):
-        flat = np.ravel_multi_index([i.node.params["value"].value for i in index], board, mode="wrap")
+    known = [i.node.constant for i in index]
+    if all(i is not None for i in known):
+        flat = np.asarray(np.ravel_multi_index(known, board, mode="wrap"))      # type: ignore[call-overload]
         if np.unique(flat).size == flat.size:
             return [select(kept, ct, 0.0), taken, *(None for _ in index)]
     order = ct.builder.const(np.arange(index[0].aval.size).reshape(index[0].shape))
@@ -188,7 +194,7 @@ def _put_vjp(ct: Value, y: Value, base: Value, values: Value, *index: Value, axe
 
 put: Primitive = linear(
     "put", kind="put", evaluate=_put, infer=lambda base, values, *index, axes: Aval(base.shape, base.dtype),
-    vjp=_put_vjp, slots=(0, 1), jointly=True,
+    vjp=_put_vjp, slots=(0, 1), jointly=True, moves=True, tame=True,
     samples=lambda rng: [((rng.normal(size=(3, 4)), rng.normal(size=(3, 4)), np.array([2, 0, 2])), {"axes": (0,)}),
                          ((rng.normal(size=(3, 4)), rng.normal(size=3), np.array([2, 0, 1]), np.array([-1, 0, 1])),
                           {"axes": (0, 1)})])
@@ -199,7 +205,8 @@ twice the last one stays."""
 def _triangle(name: str, function: Any) -> Primitive:
     prim = linear(name, kind="triangle", evaluate=lambda x, k: function(x, k),
                   infer=lambda x, k: Aval(x.shape, x.dtype),
-                  vjp=lambda ct, y, x, k: (prim(ct, k=k),), lower=name == "tril",
+                  vjp=lambda ct, y, x, k: (prim(ct, k=k),), lower=name == "tril", cost=0, can_fail=False, virtual=True,
+                  moves=True, tame=True, separable=True,
                   samples=lambda rng: [((rng.normal(size=(3, 4)),), {"k": 1}),
                                        ((rng.normal(size=(2, 3, 3)),), {"k": -1})])
     return prim

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import TABLE, Cotangents, Primitive, cast, select
+from jitad.primitives.core import Cotangents, cast, select
 from jitad.primitives.reduce import kept, reduce_max, reduce_min, reduce_sum, restore
 from jitad.primitives.view import Map, broadcast_to, slice_dims, spread
-from jitad.tape.core import Aval, Value
+from jitad.tape.builder import Value
+from jitad.tape.types import TABLE, Aval, Primitive
 
 INTP = np.dtype(np.int64)
 Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]
@@ -30,8 +31,8 @@ argsort = Primitive(
                          ((np.array([np.nan, 1.0, -np.inf, np.nan, np.inf, 0.0, -0.0]),), {}),
                          ((rng.integers(-3, 3, size=40),), {}), ((np.zeros((2, 0)),), {})],
     batch=lambda prim, operands, length: prim(operands[0][0]),
-    info={"below": lambda x: x.shape[-1], "distinct": True,
-          "numbers": lambda x, out: (x.size // max(x.shape[-1], 1), x.shape[-1])})
+    below=lambda x: x.shape[-1], distinct=True,
+    numbers=lambda x, out: (x.size // max(x.shape[-1], 1), x.shape[-1]))
 """The places of the elements along the last axis in ascending order. Equal ones keep their order; NaN come last."""
 
 positions = Primitive(
@@ -40,14 +41,14 @@ positions = Primitive(
     infer=lambda mask, count: Aval((count,), INTP), cost=10,
     samples=lambda rng: [((rng.uniform(size=20) < 0.5,), {"count": 8}),
                          ((np.array([True, False, True]),), {"count": 2}), ((np.array([False, True]),), {"count": 0})],
-    info={"below": lambda mask, count: mask.size, "distinct": True,
-          "numbers": lambda mask, out: (mask.size, out.size)})
+    below=lambda mask, count: mask.size, distinct=True, numbers=lambda mask, out: (mask.size, out.size))
 """The places of the first `count` true elements of a mask of one dimension, then zeros. A recording guards the count,
 so that there are just so many."""
 
 searchsorted = Primitive(
     "searchsorted", kind="search", evaluate=lambda a, v, side: np.searchsorted(a, v, side),
-    infer=lambda a, v, side: Aval(v.shape, INTP), info={"below": lambda a, v, side: a.shape[0] + 1},
+    infer=lambda a, v, side: Aval(v.shape, INTP), cost=30, virtual=True,
+    below=lambda a, v, side: a.shape[0] + 1,
     samples=lambda rng: [
         ((np.sort(_with_ties(rng, n)), _with_ties(rng, 3, 4)), {"side": side})
         for n in (1, 2, 7, 8, 9, 33) for side in ("left", "right")] + [
@@ -66,7 +67,7 @@ def _iota(x: Any, axis: int) -> Any:
 
 iota = Primitive(
     "iota", kind="iota", evaluate=_iota, infer=lambda x, axis: Aval(x.shape, INTP),
-    info={"below": lambda x, axis: x.shape[axis]},
+    cost=0, virtual=True, below=lambda x, axis: x.shape[axis],
     samples=lambda rng: [((rng.normal(size=(3, 4)),), {"axis": 1}), ((rng.normal(size=5),), {"axis": 0})])
 """For each element of `x` its place along `axis`."""
 
@@ -74,7 +75,7 @@ iota = Primitive(
 reduce_first = Primitive(
     "reduce_first", kind="reduce", evaluate=lambda x, axes, below: np.min(x, axis=axes),
     infer=lambda x, axes, below: Aval(kept(x.shape, axes), x.dtype),
-    info={"identity": np.iinfo(INTP).max, "below": lambda x, axes, below: below},
+    accumulate="min", identity=np.iinfo(INTP).max, can_fail=False, separable=True, below=lambda x, axes, below: below,
     samples=lambda rng: [((rng.integers(0, 9, size=(3, 4)),), {"axes": (1,), "below": 9})])
 """The least of integers from 0 on that are less than `below`: a place that needs no check when it is an index."""
 

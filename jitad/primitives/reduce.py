@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import Primitive, cast, linear, select
+from jitad.primitives.core import cast, linear, select
 from jitad.primitives.view import broadcast_to, diagonal, expand_dims, squeeze, view
-from jitad.tape.core import Aval, Value
+from jitad.tape.builder import Value
+from jitad.tape.types import Aval, Primitive
 
 Axes = tuple[int, ...]
 
@@ -33,7 +34,8 @@ def _samples(rng: np.random.Generator) -> list[Any]:
 _reduce_sum = linear(
     "reduce_sum", kind="reduce",
     evaluate=lambda x, axes: np.sum(x, axis=axes, dtype=x.dtype),
-    infer=_same, vjp=lambda ct, y, x, axes: (restore(ct, x.shape, axes),), samples=_samples, identity=0)
+    infer=_same, vjp=lambda ct, y, x, axes: (restore(ct, x.shape, axes),), samples=_samples,
+    accumulate="add", identity=0, can_fail=False, adds=True, tame=True, overflows=True, separable=True)
 
 
 def reduce_sum(x: Value, axes: Axes) -> Value:
@@ -41,7 +43,7 @@ def reduce_sum(x: Value, axes: Axes) -> Value:
     return _reduce_sum(x, axes=axes) if axes else x
 
 
-def _extremum(name: str, ufunc: np.ufunc, identity: float) -> Primitive:
+def _extremum(accumulate: str, ufunc: np.ufunc, identity: float) -> Primitive:
     """max or min over axes; elements that tie share the derivative equally."""
     def share(y: Value, x: Value, axes: Axes) -> tuple[Value, Value]:
         mask = _equal(x, restore(y, x.shape, axes))
@@ -56,24 +58,25 @@ def _extremum(name: str, ufunc: np.ufunc, identity: float) -> Primitive:
         mask, count = share(y, x, axes)
         return reduce_sum(select(mask, tangents[0], 0.0), axes) / count
 
-    return Primitive(name, kind="reduce", evaluate=lambda x, axes: ufunc.reduce(x, axis=axes) if axes else x,
-                     infer=_same, vjp=vjp, jvp=jvp, samples=_samples, info={"identity": identity})
+    return Primitive(f"reduce_{accumulate}", evaluate=lambda x, axes: ufunc.reduce(x, axis=axes) if axes else x,
+                     infer=_same, kind="reduce", vjp=vjp, jvp=jvp, samples=_samples, accumulate=accumulate,
+                     identity=identity, can_fail=False, adds=True, tame=True, separable=True)
 
 
 def _equal(a: Value, b: Value) -> Value:
-    from jitad.primitives.core import TABLE
+    from jitad.tape.types import TABLE
 
     return TABLE["eq"](a, b)
 
 
-reduce_max = _extremum("reduce_max", np.maximum, -np.inf)
-reduce_min = _extremum("reduce_min", np.minimum, np.inf)
+reduce_max = _extremum("max", np.maximum, -np.inf)
+reduce_min = _extremum("min", np.minimum, np.inf)
 
 reduce_any = Primitive("reduce_any", kind="reduce", evaluate=lambda x, axes: np.any(x, axis=axes), infer=_same,
-                       info={"identity": False},
+                       accumulate="or", identity=False, can_fail=False, separable=True,
                        samples=lambda rng: [((rng.uniform(size=(3, 2)) < 0.5,), {"axes": (1,)})])
 reduce_all = Primitive("reduce_all", kind="reduce", evaluate=lambda x, axes: np.all(x, axis=axes), infer=_same,
-                       info={"identity": True},
+                       accumulate="and", identity=True, can_fail=False, separable=True,
                        samples=lambda rng: [((rng.uniform(size=(3, 2)) < 0.7,), {"axes": (1,)})])
 
 
@@ -83,7 +86,8 @@ def _cumsum(x: Any, axis: int, reverse: bool) -> Any:
 
 
 cumsum: Primitive = linear(
-    "cumsum", kind="cumulative", evaluate=_cumsum, infer=lambda x, axis, reverse: Aval(x.shape, x.dtype),
+    "cumsum", kind="cumulative", can_fail=False, adds=True, tame=True, separable=True,
+    evaluate=_cumsum, infer=lambda x, axis, reverse: Aval(x.shape, x.dtype),
     vjp=lambda ct, y, x, axis, reverse: (cumsum(ct, axis=axis, reverse=not reverse),),
     samples=lambda rng: [((rng.normal(size=(3, 4)),), {"axis": 1, "reverse": False}),
                          ((rng.normal(size=5),), {"axis": 0, "reverse": True})])
@@ -112,7 +116,8 @@ def _contract_vjp(ct: Value, y: Value, a: Value, b: Value, spec: str) -> tuple[V
 
 
 _contract = linear(
-    "contract", kind="contract", slots=(0, 1),
+    "contract", kind="contract", slots=(0, 1), accumulate="add", can_fail=False, adds=True, tame=True, overflows=True,
+    separable=True,
     evaluate=lambda a, b, spec: np.einsum(spec, a, b, optimize=True),
     infer=_contract_infer, vjp=_contract_vjp,
     samples=lambda rng: [((rng.normal(size=(3, 4)), rng.normal(size=(4, 2))), {"spec": "ij,jk->ik"}),

@@ -40,10 +40,11 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import Primitive
 from jitad.primitives.index import concatenate, reshape
 from jitad.primitives.view import view
-from jitad.tape.core import Aval, Builder, Node, Tape, Value
+from jitad.tape.builder import Builder, Value
+from jitad.tape.tape import Tape
+from jitad.tape.types import Aval, Node, Primitive
 
 CHUNK = 32                                      # steps of a loop in chunks
 Step = tuple[int, int]                          # (offset, step) of a scanned array
@@ -108,7 +109,7 @@ def run_body(body: Tape, inputs: Sequence[Any]) -> list[np.ndarray]:
     for number, value in zip(body.inputs, inputs, strict=True):
         values[number] = value
     for number, node in enumerate(body.nodes):
-        if node.prim.kind != "input":
+        if not node.is_input:
             value = node.prim.evaluate(*(values[i] for i in node.inputs), **node.params)
             values[number] = np.asarray(value, dtype=node.aval.dtype)
     return [values[o] for o in body.outputs]
@@ -158,10 +159,12 @@ def _check_walk(form: Form, aval: Aval, place: int) -> None:
         raise ValueError(f"scan: operand {place} is {aval}, read at {min(ends)} to {max(ends)}")
 
 
-scan = Primitive("scan", kind="scan", evaluate=_evaluate, infer=_infer, cost=1000)
+scan = Primitive("scan", kind="scan", evaluate=_evaluate, infer=_infer, cost=1000,
+                 can_fail=lambda node: any(inner.can_fail for inner in node.body.nodes))
 """The loop; gives a bundle. Build it with `loop`."""
 
-pick = Primitive("pick", kind="pick", evaluate=lambda bundle, index, shape, dtype: bundle[index],
+pick = Primitive("pick", kind="pick", can_fail=False, tame=True,
+                 evaluate=lambda bundle, index, shape, dtype: bundle[index],
                  infer=lambda bundle, index, shape, dtype: Aval(shape, np.dtype(dtype)))
 """Output `index` of a bundle."""
 
@@ -251,11 +254,7 @@ def transplant(nodes: Sequence[Node], leaves: Mapping[int, Value], wanted: Itera
         stack.pop()
         if number in done:
             continue
-        if node.prim.kind == "const":
-            done[number] = builder.const(node.params["value"].value, node.aval.weak)
-        else:
-            done[number] = builder.value(
-                builder.apply(node.prim, [done[i].number for i in node.inputs], node.params, node.where))
+        done[number] = builder.again(node, [done[i].number for i in node.inputs])
     return [done[n] for n in wanted]
 
 

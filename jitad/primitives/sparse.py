@@ -9,7 +9,7 @@ are each other's derivatives::
     sparse_entries   the cotangent of data:  y[p] = u[row of p] . x[indices[p]]
 
 `x` and `u` are vectors or matrices. Indices are trusted, as SciPy trusts them; the rows say so in
-``info["trusts"]``, since a file must not be.
+`trusts`, since a file must not be.
 """
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from jitad.primitives.core import Cotangents, linear
-from jitad.tape.core import Aval, Value
+from jitad.tape.builder import Value
+from jitad.tape.types import Aval
 
 
 def _row_of(indptr: Any) -> np.ndarray:

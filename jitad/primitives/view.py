@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import Primitive, linear, made
-from jitad.tape.core import Aval, Builder, Node, Value
+from jitad.primitives.core import linear, made
+from jitad.tape.builder import Builder, Value
+from jitad.tape.types import Aval, Node, Primitive
 
 Term = tuple[int, int]                       # (dimension of the result, step)
 Map = tuple[tuple[int, tuple[Term, ...]], ...]   # for each dimension of the source: (offset, terms)
@@ -79,13 +80,13 @@ def _samples(rng: np.random.Generator) -> list[Any]:
 
 
 _view_prim: Primitive = linear(
-    "view", kind="view", evaluate=_view,
+    "view", kind="view", evaluate=_view, cost=0, can_fail=False, virtual=True, moves=True, tame=True, separable=True,
     infer=lambda x, shape, index: Aval(shape, x.dtype),
     vjp=lambda ct, y, x, shape, index: (spread(ct, x.shape, index),),
     samples=_samples)
 
 _spread_prim: Primitive = linear(
-    "spread", kind="spread", evaluate=_spread,
+    "spread", kind="spread", evaluate=_spread, can_fail=False, moves=True, tame=True, separable=True,
     infer=lambda x, shape, index: Aval(shape, x.dtype),
     vjp=lambda ct, y, x, shape, index: (view(ct, x.shape, index),),
     samples=lambda rng: [((rng.normal(size=(3, 2)),), {"shape": (4, 5), "index": ((1, ((0, 1),)), (4, ((1, -2),)))})])

@@ -1,62 +1,69 @@
-"""Tapes as text."""
+"""Nodes as text: what a tape looks like when it is printed."""
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jitad.tape.core import Node, Tape
+from jitad.tape.types import Guard, Node
+
+Nodes = Sequence[Node]
+Names = Mapping[int, str]                        # of the inputs, by their numbers
 
 
-def format_tape(tape: Tape, around: int | None = None) -> str:
-    """One node a line: number, type, what it computes, the user's line."""
-    near = range(len(tape.nodes)) if around is None else range(max(around - 5, 0), min(around + 6, len(tape.nodes)))
-    names = dict(zip(tape.inputs, tape.names, strict=True))
-    shown = [n for n in near if not inline(tape.nodes[n]) or n in tape.outputs]
-    rows = [(f"%{n}", str(tape.nodes[n].aval), _right(tape, n, names), _where(tape.nodes[n])) for n in shown]
-    widths = [max((len(r[c]) for n, r in zip(shown, rows, strict=True) if tape.nodes[n].prim.kind != "scan"), default=0)
+def format_nodes(nodes: Nodes, names: Names, numbers: Sequence[int]) -> list[str]:
+    """One node a line: number, type, what it computes, the user's line; below a loop the lines of its body."""
+    rows = [(f"%{n}", str(nodes[n].aval), _right(nodes, n, names), _where(nodes[n])) for n in numbers]
+    widths = [max((len(r[c]) for n, r in zip(numbers, rows, strict=True) if nodes[n].body is None), default=0)
               for c in range(3)]
     lines = []
-    for n, r in zip(shown, rows, strict=True):
+    for n, r in zip(numbers, rows, strict=True):
         lines.append(f"{r[0]:>{widths[0]}} : {r[1]:<{widths[1]}} = {r[2]:<{widths[2]}}  {r[3]}".rstrip())
-        if tape.nodes[n].prim.kind == "scan":
-            lines += [" " * widths[0] + " | " + line for line in _body(tape.nodes[n].params["body"])]
-    labels = tape.labels or ("",) * len(tape.outputs)
-    returned = ", ".join(f"{label}={_operand(tape, o, names)}" if label else _operand(tape, o, names)
-                         for o, label in zip(tape.outputs, labels, strict=True))
-    guards = [f"guard {_operand(tape, g.node, names)} == {g.expected}  # {g.where}" for g in tape.guards]
-    return "\n".join([*lines, *(guards if around is None else []), f"return {returned}"])
+        if nodes[n].body is not None:
+            lines += [" " * widths[0] + " | " + line for line in _steps(nodes[n].body)]
+    return lines
+
+
+def format_ends(nodes: Nodes, names: Names, outputs: Sequence[int], labels: Sequence[str],
+                guards: Sequence[Guard]) -> list[str]:
+    """The guards, and what is returned."""
+    operands = [_operand(nodes, o, names) for o in outputs]
+    returned = ", ".join(f"{label}={operand}" if label else operand
+                         for operand, label in zip(operands, labels or ("",) * len(outputs), strict=True))
+    return [*(f"guard {_operand(nodes, g.node, names)} == {g.expected}  # {g.where}" for g in guards),
+            f"return {returned}"]
 
 
 def inline(node: Node) -> bool:
     """Whether a node is written within those that read it: a constant of one number."""
-    return node.prim.name == "const" and node.aval.size == 1
+    return node.constant is not None and node.aval.size == 1
 
 
 def _where(node: Node) -> str:
     return f"# {node.where.filename.rsplit('/', 1)[-1]}:{node.where.line}" if node.where else ""
 
 
-def _operand(tape: Tape, number: int, names: dict[int, str]) -> str:
-    node = tape.nodes[number]
+def _operand(nodes: Nodes, number: int, names: Names) -> str:
+    node = nodes[number]
     return repr(node.params["value"]) if inline(node) else names.get(number, f"%{number}")
 
 
-def describe(tape: Tape, number: int) -> str:
+def describe(nodes: Nodes, names: Names, number: int) -> str:
     """What a node computes, shortened, on one line."""
-    text = _right(tape, number, dict(zip(tape.inputs, tape.names, strict=True)))
+    text = _right(nodes, number, names)
     return text if len(text) <= 40 else text[:37] + "..."
 
 
-def _right(tape: Tape, number: int, names: dict[int, str]) -> str:
-    node = tape.nodes[number]
-    if node.prim.kind == "input":
+def _right(nodes: Nodes, number: int, names: Names) -> str:
+    node = nodes[number]
+    if node.is_input:
         return f"input {names[number]}"
-    operands = [_operand(tape, i, names) for i in node.inputs]
+    operands = [_operand(nodes, i, names) for i in node.inputs]
     if node.prim.kind in ("view", "spread"):
         return f"{node.prim.name} {operands[0]}[{_subscript(node.params['index'])}]"
-    if node.prim.kind == "scan":
+    if node.body is not None:
         return _head(node, operands)
-    if node.prim.kind == "pick":
-        return f"{operands[0]}.{node.params['index']}"
+    if node.picks is not None:
+        return f"{operands[0]}.{node.picks}"
     params = [f"{k}={v!r}" for k, v in node.params.items()]
     return f"{node.prim.name}({', '.join(operands + params)})"
 
@@ -75,9 +82,9 @@ def _head(node: Node, operands: list[str]) -> str:
     return f"{kind} t = {steps}: " + "; ".join(", ".join(part) for part in parts if part)
 
 
-def _body(body: Tape) -> list[str]:
-    """The body of a scan, without the lines of its inputs."""
-    return [line for line in format_tape(body).split("\n") if " = input " not in line]
+def _steps(body: Any) -> list[str]:
+    """The lines of the body of a loop, a tape, without those of its inputs."""
+    return [line for line in body.format().split("\n") if " = input " not in line]
 
 
 def _subscript(index: Any) -> str:

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from jitad.tape.core import Guard, Node, Tape
+from jitad.tape.tape import Tape
+from jitad.tape.types import Guard, Node
 
 
 def evaluate_node(node: Node, operands: Sequence[Any]) -> Any:
@@ -50,7 +51,7 @@ def evaluate(tape: Tape, *inputs: Any) -> list[np.ndarray]:
     last_use = {i: n for n, node in enumerate(tape.nodes) for i in node.inputs}
     keep = {*tape.outputs, *guards}
     for number, node in enumerate(tape.nodes):
-        if node.prim.kind != "input":
+        if not node.is_input:
             values[number] = _value(node, [values[i] for i in node.inputs])
         if number in guards and values[number] != guards[number].expected:
             raise GuardMiss(guards[number])

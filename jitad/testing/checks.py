@@ -19,7 +19,7 @@ from jitad.call.build.entry import build
 from jitad.call.compiled import CompiledTape
 from jitad.call.transformed import Transformed
 from jitad.errors import ArgumentTypeError, TapeMismatchWarning
-from jitad.primitives.core import TABLE, Primitive
+from jitad.tape.types import TABLE, Primitive
 from jitad.testing.differences import slope
 from jitad.testing.rules import (
     Case,

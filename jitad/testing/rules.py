@@ -15,9 +15,11 @@ import numpy as np
 from jitad.errors import UnsupportedOperationError
 from jitad.passes.differentiate.modes import one, pullback, pushforward
 from jitad.passes.differentiate.tangents import Tangents
-from jitad.primitives.core import FLOATS, Primitive
-from jitad.tape.core import Aval, Builder, Tape, Value
+from jitad.primitives.core import FLOATS
+from jitad.tape.builder import Builder, Value
 from jitad.tape.evaluate import evaluate
+from jitad.tape.tape import Tape
+from jitad.tape.types import Aval, Primitive
 
 Arrays = Sequence[np.ndarray]
 
@@ -40,8 +42,8 @@ class Case:
 
     @property
     def active(self) -> list[int]:
-        """The inputs with respect to which there is a derivative; info["fixed"] of a row has those without one."""
-        fixed = self.row.info.get("fixed", ())
+        """The inputs with respect to which there is a derivative; `fixed` of a row has those without one."""
+        fixed = self.row.fixed
         return [i for i, a in enumerate(self.inputs) if a.dtype.char in FLOATS and i not in fixed]
 
     def astype(self, dtype: Any) -> Case:
@@ -132,7 +134,7 @@ class Graph:
         active = [self.case.inputs[i] for i in self.case.active]
         ct = np.asarray(rng.normal(size=self.y.shape)).astype(self.y.dtype)
         ts = [np.asarray(rng.normal(size=a.shape)).astype(a.dtype) for a in active]
-        symmetric = self.case.row.info.get("symmetric", ())
+        symmetric = self.case.row.symmetric
         ts = [(t + np.swapaxes(t, -1, -2)) / 2 if i in symmetric else t
               for i, t in zip(self.case.active, ts, strict=True)]
         return ct, ts, active
@@ -175,7 +177,7 @@ def check_value(case: Case) -> None:
     value = evaluate(graph.builder.finish([graph.y]), *case.inputs, np.zeros(aval.shape, aval.dtype),
                      *(case.inputs[i] for i in case.active))[0]
     expected = raw if case.row.ufunc is None else np.asarray(case.row.ufunc(*case.inputs))
-    if case.row.info.get("pointer"):                                # which compute in float64 and round
+    if case.row.pointer:                                # which compute in float64 and round
         doubles = (x.astype(np.float64) if x.dtype == np.float32 else x for x in case.inputs)
         expected = np.asarray(case.row.ufunc(*doubles)).astype(expected.dtype)  # type: ignore[misc]
     require(value.dtype == expected.dtype, case, f"the tape's dtype is {value.dtype}, NumPy's {expected.dtype}")
@@ -219,7 +221,7 @@ def check_second_order(case: Case) -> None:
     graph = Graph(case)
     if not differentiable(graph):
         return
-    if case.row.info.get("refuses"):
+    if case.row.refuses:
         try:
             pullback(graph.builder, graph.reverse(), graph.ts, graph.wrt)
         except UnsupportedOperationError:

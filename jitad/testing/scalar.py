@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from jitad.compile.reference import scalar as scalar_numpy
-from jitad.primitives.core import Primitive, loop_dtypes
+from jitad.primitives.core import loop_dtypes
 from jitad.tape.expr import var
+from jitad.tape.types import Primitive
 from jitad.testing.rules import close, require
 
 TAGS = {"d": "f8", "f": "f4", "?": "b1"}

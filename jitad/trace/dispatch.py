@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from jitad.errors import ConcretizationError, MutationError, UnsupportedOperationError
-from jitad.primitives.core import lift
-from jitad.tape.core import Builder, Value
+from jitad.tape.builder import Builder, Value
 from jitad.trace.leaves import altered, is_complex
 from jitad.trace.reasons import WHY, advice
 
@@ -236,7 +235,7 @@ def as_value(builder: Builder | None, operand: Any) -> Any:
         from jitad.trace.complexes.pairs import constant
 
         return constant(builder, operand)
-    return lift(builder, checked(builder, operand))
+    return builder.lift(checked(builder, operand))
 
 
 def checked(builder: Builder | None, operand: Any) -> Any:

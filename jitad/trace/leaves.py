@@ -10,7 +10,7 @@ import numpy as np
 
 from jitad.cache.keys.signature import SCALARS
 from jitad.primitives.core import SUPPORTED
-from jitad.tape.core import Aval
+from jitad.tape.types import Aval
 
 __all__ = ["altered", "as_plain", "aval_of", "is_complex", "is_dynamic", "is_plain", "packed", "packed_all", "refusal"]
 

@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from jitad.primitives.core import INPUT, cast
+from jitad.primitives.core import cast
 from jitad.primitives.scan import Scanned, transplant
 from jitad.primitives.view import broadcast_to, transpose
-from jitad.tape.core import Aval, Builder, Node, Tape, Value
+from jitad.tape.builder import Builder, Value
+from jitad.tape.tape import Tape
+from jitad.tape.types import INPUT, Aval, Node
 from jitad.trace.recorder import Recorder
 
 

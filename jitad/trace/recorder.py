@@ -23,9 +23,10 @@ import numpy as np
 
 from jitad.cache.keys.guards import Unguardable, freeze
 from jitad.errors import ArgumentTypeError, ConcretizationError, JitadError, LeakedTracerError, OutputError
-from jitad.primitives.core import TABLE
-from jitad.tape.core import Aval, Builder, Tape, Value, Where
+from jitad.tape.builder import Builder, Value
 from jitad.tape.evaluate import evaluate_node
+from jitad.tape.tape import Tape
+from jitad.tape.types import TABLE, Aval, Where
 from jitad.trace.captures.captures import Captures
 from jitad.trace.captures.policy import is_user_class
 from jitad.trace.complexes.pairs import Complex, as_complex, constant, output_of, unpacked

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jitad.primitives.core import CONST, INPUT, TABLE
 from jitad.primitives.view import shown
-from jitad.tape.core import Aval, Builder, Node, Value, Where
+from jitad.tape.builder import Builder, Value
+from jitad.tape.types import CONST, INPUT, TABLE, Aval, Node, Where
 from jitad.trace.recorder import Recorder
 from jitad.trace.tracer import Tracer
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from jitad.primitives.core import cast, made
 from jitad.primitives.view import Map, shown
-from jitad.tape.core import Aval, Builder, Value
+from jitad.tape.builder import Builder, Value
+from jitad.tape.types import Aval
 from jitad.trace.arrays.storage import Storage
 from jitad.trace.arrays.viewing import through_view
 from jitad.trace.arrays.windows import Window, through_map

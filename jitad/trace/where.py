@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from types import FrameType
 
-from jitad.tape.core import Where
+from jitad.tape.types import Where
 
 __all__ = ["is_library_file", "user_line"]
 

@@ -12,8 +12,9 @@ import numpy as np
 from jitad.call.messages import by_name
 from jitad.errors import ArgumentTypeError, CaptureError, UnsupportedOperationError
 from jitad.passes.differentiate.custom import custom
-from jitad.primitives.core import FLOATS, TABLE
-from jitad.tape.core import Value
+from jitad.primitives.core import FLOATS
+from jitad.tape.builder import Value
+from jitad.tape.types import TABLE
 from jitad.trace.dispatch import plain
 from jitad.trace.leaves import is_dynamic
 from jitad.trace.pytree import TreeDef, flatten, leaves_of, unflatten

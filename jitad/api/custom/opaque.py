@@ -12,8 +12,9 @@ from jitad.errors import ConcretizationError, OutputError
 from jitad.primitives.core import SUPPORTED
 from jitad.primitives.custom import Code, opaque
 from jitad.primitives.index import reshape
-from jitad.tape.core import Aval, Value, Where
+from jitad.tape.builder import Value
 from jitad.tape.evaluate import evaluate_node
+from jitad.tape.types import Aval, Where
 from jitad.trace.leaves import altered, is_dynamic, refusal
 from jitad.trace.pytree import leaves_of, unflatten
 from jitad.trace.recorder import Recorder, outside

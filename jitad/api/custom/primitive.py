@@ -8,9 +8,10 @@ from jitad.api.custom.calls import Call, Recordable, as_it_is, copied, handed, i
 from jitad.api.custom.opaque import call_opaque
 from jitad.api.custom.rules import Outcome, Rules, with_rules
 from jitad.errors import ArgumentTypeError, OutputError
-from jitad.primitives.core import lift, zeros_like
+from jitad.primitives.core import zeros_like
 from jitad.primitives.scan import loop
-from jitad.tape.core import Aval, Value
+from jitad.tape.builder import Value
+from jitad.tape.types import Aval
 from jitad.trace.dispatch import plain
 from jitad.trace.loop_body import Body
 from jitad.trace.pytree import leaves_of, unflatten
@@ -254,7 +255,7 @@ class Checkpoint(Recordable):
         values = [as_output(recorder, given[i], "result", user_line()) for i in places]
         with recorder.plain():
             values = [Value(recorder, v.number) for v in values]
-            flag = lift(recorder, True)
+            flag = recorder.lift(True)
             body = Body(recorder, 1)
             for v in (flag, *values):
                 body.carry(Aval(v.shape, v.dtype), "result")

@@ -9,10 +9,12 @@ import numpy as np
 
 from jitad.api.custom.calls import Call, copied, custom, handed, is_number, name_of, shares
 from jitad.errors import OutputError
-from jitad.primitives.core import FLOATS, cast, lift
+from jitad.primitives.core import FLOATS, cast
 from jitad.primitives.index import concatenate, reshape
 from jitad.primitives.view import slice_dims
-from jitad.tape.core import Aval, Builder, Tape, Value
+from jitad.tape.builder import Builder, Value
+from jitad.tape.tape import Tape
+from jitad.tape.types import Aval
 from jitad.trace.dispatch import plain
 from jitad.trace.loop_body import Body
 from jitad.trace.pytree import leaves_of, unflatten
@@ -201,7 +203,7 @@ def fit(recorder: Recorder, value: Any, aval: Aval, what: str, line: str, role: 
     if not is_number(value):
         raise OutputError(f"{what} ({line}) returned a {type(value).__name__} {role}; an array of shape {aval.shape}, "
                           "or None for zero, is wanted")
-    lifted = Value(recorder, lift(recorder, value).number)
+    lifted = Value(recorder, recorder.lift(value).number)
     if lifted.shape != aval.shape:
         raise OutputError(f"{what} ({line}) returned an array of shape {lifted.shape} {role}, which has shape "
                           f"{aval.shape}; sum over what was broadcast, or return None for zero")

@@ -11,11 +11,13 @@ from jitad.passes.batching.rules import from_front, full
 from jitad.call.build.ways import all_examples
 from jitad.errors import ArgumentTypeError, OutputError
 from jitad.tape.evaluate import GuardMiss, evaluate
-from jitad.primitives.core import TABLE
+from jitad.tape.types import TABLE
 from jitad.primitives.reduce import reduce_all
 from jitad.call.request.request import Arguments
 from jitad.call.request.results import Result, framed
-from jitad.tape.core import Builder, Guard, Tape, Value
+from jitad.tape.builder import Builder, Value
+from jitad.tape.tape import Tape
+from jitad.tape.types import Guard
 from jitad.trace.leaves import is_complex
 from jitad.trace.pytree import leaves_of, unflatten
 from jitad.trace.where import user_line

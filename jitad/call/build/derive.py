@@ -20,7 +20,7 @@ from jitad.primitives.view import spread, transpose
 from jitad.call.request.request import PARTS, Request
 from jitad.call.request.results import Form, Frame, Result, block_form, frame_of, gradient_form, value_form
 from jitad.call.request.sparse import Matrix
-from jitad.tape.core import Builder, Value
+from jitad.tape.builder import Builder, Value
 from jitad.trace.complexes.pairs import is_packed
 from jitad.trace.leaves import is_complex
 from jitad.trace.pytree import TreeDef, bare, flatten, shown, unflatten

@@ -25,7 +25,9 @@ from jitad.passes.optimise.rewrites import optimised
 from jitad.call.request.request import Arguments, Request, check_places
 from jitad.passes.reroll.reroll import reroll
 from jitad.call.request.results import Result, framed
-from jitad.tape.core import Aval, Builder, Guard, Tape, Value
+from jitad.tape.builder import Builder, Value
+from jitad.tape.tape import Tape
+from jitad.tape.types import Aval, Guard
 from jitad.trace.complexes.pairs import is_packed
 from jitad.trace.dispatch import plain
 from jitad.trace.leaves import aval_of, packed_all

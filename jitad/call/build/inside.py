@@ -12,8 +12,9 @@ from jitad.passes.batching.batched import batched
 from jitad.passes.batching.rules import to_front
 from jitad.call.build.batch import guard_all, placed
 from jitad.errors import ConcretizationError
-from jitad.primitives.core import INPUT
-from jitad.tape.core import Aval, Node, Value
+from jitad.tape.types import INPUT
+from jitad.tape.builder import Value
+from jitad.tape.types import Aval, Node
 from jitad.trace.dispatch import plain
 from jitad.trace.pytree import flatten, leaves_of, unflatten
 from jitad.trace.recorder import Recorder, as_output

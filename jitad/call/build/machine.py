@@ -16,7 +16,7 @@ from jitad.call.build.derive import Derivation
 from jitad.errors import UnsupportedOperationError
 from jitad.call.request.request import PARTS, Request
 from jitad.call.request.results import Result
-from jitad.tape.core import needed
+from jitad.tape.tape import needed
 from jitad.trace.recorder import Recording
 from jitad.trace.where import user_line
 

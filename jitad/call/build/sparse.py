@@ -15,14 +15,15 @@ import numpy as np
 from jitad.passes.differentiate.modes import one, pullback, pushforward
 from jitad.passes.differentiate.tangents import Entries, Tangents
 from jitad.tape.evaluate import evaluate_node
-from jitad.primitives.core import TABLE, cast, full, select
+from jitad.primitives.core import cast, full, select
+from jitad.tape.types import TABLE
 from jitad.primitives.index import concatenate, gather, reshape, triu
 from jitad.primitives.reduce import reduce_all
 from jitad.primitives.view import broadcast_to, transpose, view
 from jitad.call.request.sparse import Matrix
 from jitad.passes.sparsity.patterns import Table, empty, propagate, stacked, units
 from jitad.passes.sparsity.colours import columns_apart, single, star
-from jitad.tape.core import Builder, Value
+from jitad.tape.builder import Builder, Value
 
 Given = Mapping[int, Any]                         # what the inputs are, by the number of the node
 Sparse = tuple[Value, Matrix]                     # the elements in the order of CSR, and the rest of the matrix

@@ -18,7 +18,9 @@ from jitad.passes.optimise.rewrites import optimise
 from jitad.primitives.index import concatenate, reshape
 from jitad.primitives.scan import Form, transplant
 from jitad.primitives.view import broadcast_to, slice_dims
-from jitad.tape.core import Aval, Builder, Node, Tape, Value
+from jitad.tape.builder import Builder, Value
+from jitad.tape.tape import Tape
+from jitad.tape.types import Aval, Node
 
 Made = tuple[Builder, list[Batched]]
 APART = frozenset({"view", "const"})        # what a body may have of its own although it does not vary

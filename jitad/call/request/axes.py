@@ -9,7 +9,7 @@ import numpy as np
 import optree
 
 from jitad.errors import ArgumentTypeError
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
 from jitad.trace.leaves import is_dynamic
 from jitad.trace.pytree import NAMESPACE, TreeDef, flatten, leaves_of, unflatten
 from jitad.trace.where import user_line

@@ -10,7 +10,7 @@ import numpy as np
 
 from jitad.call.request.sparse import Matrix
 from jitad.errors import SignatureError
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
 from jitad.trace.complexes.pairs import form_of, is_packed
 from jitad.trace.leaves import is_complex
 from jitad.trace.pytree import TreeDef, bare, count_leaves, leaves_of, unflatten

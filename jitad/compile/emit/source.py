@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from jitad.compile.lower.loops import Program
-from jitad.tape.core import Tape
+from jitad.tape.tape import Tape
 
 
 @cache

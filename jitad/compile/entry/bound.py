@@ -28,7 +28,7 @@ from jitad.compile.llvm.native import Native
 from jitad.compile.lower.loops import Buffer, Program
 from jitad.compile.lower.lower import program_of
 from jitad.primitives.custom import has_code
-from jitad.tape.core import Tape
+from jitad.tape.tape import Tape
 
 
 def word(x: Any) -> bytes:

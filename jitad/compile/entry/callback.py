@@ -25,7 +25,7 @@ from jitad.compile.llvm.builder import Builder
 from jitad.compile.llvm.ir import DOUBLE, INT64
 from jitad.compile.lower.loops import STATUS_LINALG, Buffer, Program
 from jitad.compile.lower.lower import program_of
-from jitad.tape.core import Tape
+from jitad.tape.tape import Tape
 
 NAME = "jitad_callback"
 WRONG_LENGTH, RAISED, NOT_FINITE = -1, -2, 1

@@ -13,7 +13,7 @@ from jitad import cache
 from jitad.compile.llvm.ir import Module
 from jitad.compile.llvm.native import VECTOR_WIDTH, Native, compile_module, llvm, load_code, processor
 from jitad.primitives.custom import has_code
-from jitad.tape.core import Node
+from jitad.tape.types import Node
 from jitad.version import __version__
 
 

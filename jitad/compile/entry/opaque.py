@@ -18,7 +18,7 @@ from jitad.compile.entry.kernel_errors import StatusMiss, marked
 from jitad.compile.llvm.ir import INT64, RAW, Signature, array
 from jitad.compile.lower.loops import STATUS_OK
 from jitad.primitives.custom import Code, opaque
-from jitad.tape.core import Tape
+from jitad.tape.tape import Tape
 
 STATUS_PYTHON = 6          # a Python function has raised
 _SERVICE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
@@ -120,4 +120,4 @@ def raising(otherwise: Callable[..., Any], tape: Tape) -> Callable[..., Any]:
     return relay
 
 
-opaque.info["sides"] = lambda shapes, params: (address_of(params["code"]),)
+opaque.sides = lambda shapes, params: (address_of(params["code"]),)

@@ -25,7 +25,7 @@ from jitad.compile.llvm.native import Native, compile_module
 from jitad.compile.lower.loops import Call, Loop, Program, Statement
 from jitad.compile.lower.lower import program_of
 from jitad.primitives.custom import has_code
-from jitad.tape.core import Tape
+from jitad.tape.tape import Tape
 
 __all__ = ["ArgumentType", "Kernel", "Miss", "SignatureMiss", "StatusMiss", "argument_type", "layout_of"]
 

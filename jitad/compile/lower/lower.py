@@ -35,9 +35,9 @@ from jitad.compile.plan.index import Affine, Indices, as_expr, flattened, weight
 from jitad.compile.plan.prepare import prepare
 from jitad.compile.plan.pull import Pull
 from jitad.compile.plan.roots import Root
-from jitad.primitives.core import TABLE
-from jitad.tape.core import Tape
 from jitad.tape.expr import Expr, call, const, load, var
+from jitad.tape.tape import Tape
+from jitad.tape.types import TABLE
 
 IDENTITY = {"add": 0.0, "add_in_order": 0.0, "max": -math.inf, "min": math.inf, "and": True, "or": False}
 BLOCK_BYTES, BLOCK_ROWS, WHOLE = 16384, 512, 64         # `WHOLE` rows: some vectors at a time, with none left over
@@ -292,9 +292,9 @@ class _Lowering:
             names = [self._operand(i) for i in node.inputs]
             shapes = [self.tape.nodes[i].aval.shape for i in node.inputs]
             result = self._touch(root.node).name                      # type: ignore[arg-type]
-            if "numbers" in node.prim.info:
+            if node.prim.numbers is not None:
                 avals = [self.tape.nodes[i].aval for i in node.inputs]
-                routine, numbers = node.prim.name, node.prim.info["numbers"](*avals, node.aval)
+                routine, numbers = node.prim.name, node.prim.numbers(*avals, node.aval)
             else:
                 routine, numbers = _routine(node.prim.name, node.params, shapes)
             self.body.append(Call(routine, (result, *names), numbers))
@@ -391,7 +391,7 @@ def _routine(name: str, params: Any, shapes: list[tuple[int, ...]]) -> tuple[str
         a, b = (right, left) if flip else (left, right)
         return "gemm", (sizes[out[0]], sizes[out[1]], sizes[inner], int(a.index(inner) == 0), int(b.index(inner) == 1),
                         int(flip))
-    sides_of = TABLE[name].info.get("sides")
+    sides_of = TABLE[name].sides
     if sides_of is not None:
         return name, sides_of(shapes, params)
     matrix = shapes[0]

@@ -5,7 +5,7 @@ import keyword
 import re
 
 from jitad.compile.math.table import EXPANSIONS
-from jitad.tape.core import Tape
+from jitad.tape.tape import Tape
 
 VARIABLES = (*"ijklmnpq", *(f"i_{place}" for place in range(8, 64)))       # of the loops, outermost first
 RESERVED = frozenset((

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from jitad.compile.plan.index import Affine, Indices, flattened
 from jitad.compile.plan.pull import Pull
 from jitad.compile.plan.roots import Root
-from jitad.tape.core import Tape
+from jitad.tape.tape import Tape
 
 COUNTING = frozenset({"iota", "triangle", "gather", "search"})     # whose elements depend on more than the flat index
 

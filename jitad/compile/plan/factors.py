@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from jitad.primitives.core import Primitive
 from jitad.primitives.linalg.matrices import mT, rectangle
 from jitad.primitives.view import view
-from jitad.tape.core import Aval, Builder, Node, Tape, Value
+from jitad.tape.builder import Builder, Value
+from jitad.tape.tape import Tape
+from jitad.tape.types import Aval, Node, Primitive
 
 FACTORING = ("solve", "inv", "det", "slogdet_sign", "slogdet_log")
 
@@ -35,7 +36,7 @@ FACTORED = {
 VALUES = {"eigh": _made_by_compiler("eigvalsh", lambda a, **params: Aval(a.shape[:-1], a.dtype)),
           "svd": _made_by_compiler("svdvals", lambda a: Aval((*a.shape[:-2], min(a.shape[-2:])), a.dtype))}
 """Decompositions of which only the values are read."""
-VALUES["svd"].info["sides"] = rectangle
+VALUES["svd"].sides = rectangle
 
 
 def share_factors(tape: Tape) -> Tape:

@@ -19,8 +19,8 @@ from jitad.compile.plan.index import Affine, Indices
 from jitad.compile.plan.prepare import wrapped
 from jitad.compile.plan.pull import Pull, Survey
 from jitad.compile.plan.roots import Check, Root, _check_root, roots_of, sums, views_of
-from jitad.tape.core import Tape
 from jitad.tape.expr import COMPARISONS, Expr
+from jitad.tape.tape import Tape
 
 VIRTUAL = frozenset({"elementwise", "view", "gather", "search", "iota", "reshape", "triangle", "input", "const"})
 DEAR = 4          # cost from which a value is stored rather than computed twice

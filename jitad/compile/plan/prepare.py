@@ -6,10 +6,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from jitad.passes.optimise.crossed import crossed
-from jitad.primitives.core import Primitive, alias
+from jitad.primitives.core import alias
 from jitad.primitives.index import trusted, wrapped
 from jitad.primitives.reduce import parse
-from jitad.tape.core import Aval, Builder, Node, Tape, Value
+from jitad.tape.builder import Builder, Value
+from jitad.tape.tape import Tape
+from jitad.tape.types import Aval, Node, Primitive
 
 gemm = Primitive("gemm", kind="call", evaluate=lambda a, b, spec: np.einsum(spec, a, b, optimize=True),
                  infer=lambda a, b, spec: Aval(tuple(dict(zip(

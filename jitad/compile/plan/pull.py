@@ -15,8 +15,9 @@ from jitad.compile.plan.index import Affine, Index, Indices, as_expr, flattened,
 from jitad.compile.plan.logistic import logistic_form
 from jitad.compile.plan.prepare import wrapped
 from jitad.primitives.reduce import parse
-from jitad.tape.core import Node, Tape
 from jitad.tape.expr import Expr, call, cast, const, select
+from jitad.tape.tape import Tape
+from jitad.tape.types import Node
 
 Read = Callable[[int, Indices], Expr]
 COUNTED = 8                # elements among which a place is found by counting
@@ -149,7 +150,7 @@ class Pull:
         node = self.tape.nodes[number]
         while node.prim.kind in ("view", "gather", "reshape"):
             node = self.tape.nodes[node.inputs[0]]
-        below = node.prim.info.get("below")
+        below = node.prim.below
         return below(*(self.tape.nodes[i].aval for i in node.inputs), **node.params) if below else math.inf
 
     def _place_among(self, node: Node, value: Expr) -> Expr:

@@ -15,8 +15,9 @@ from jitad.compile.plan.index import Affine, Indices, as_expr, through, variable
 from jitad.compile.plan.pull import Pull
 from jitad.passes.optimise.crossed import addends, private
 from jitad.primitives.reduce import parse
-from jitad.tape.core import Node, Tape
 from jitad.tape.expr import Expr, cast
+from jitad.tape.tape import Tape
+from jitad.tape.types import Node
 
 BOOLEAN_OPS = {"add": "or", "max": "or", "min": "and"}
 OPS = {"reduce_sum": "add", "contract": "add", "reduce_max": "max", "reduce_min": "min", "reduce_any": "or",

@@ -127,7 +127,7 @@ def slogdet_log_factored(out: Any, f: Any, batch: int, n: int) -> int:
 def _of_row(name: str, **params: Any) -> Callable[..., int]:
     """The row `name` of the table on flat arrays with their shapes."""
     def evaluate(out: Any, *operands: tuple[Any, tuple[int, ...]]) -> int:
-        from jitad.primitives.core import TABLE
+        from jitad.tape.types import TABLE
 
         return _put(out, lambda: TABLE[name].evaluate(*(a.reshape(shape) for a, shape in operands), **params))
     return evaluate

@@ -13,9 +13,9 @@ import numpy as np
 
 from jitad.compile.lower.loops import DTYPE_TAGS
 from jitad.compile.tapemachine.opcodes import OpCode
-from jitad.primitives.core import TABLE, Primitive
 from jitad.primitives.reduce import parse
-from jitad.tape.core import Aval, Node, needed
+from jitad.tape.tape import needed
+from jitad.tape.types import TABLE, Aval, Node, Primitive
 
 LIMIT = 1 << 30               # operations, whose places are 32-bit numbers
 FILLING = frozenset("spread scatter tril triu".split())

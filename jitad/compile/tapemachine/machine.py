@@ -19,7 +19,8 @@ from jitad.compile.entry.kernel_errors import SignatureMiss, StatusMiss
 from jitad.compile.tapemachine.flatten import LIMIT, Flat, Unfit
 from jitad.compile.tapemachine.interpreter import LANES, Interpreter, interpreter
 from jitad.compile.tapemachine.schedule import Program, operations, scheduled
-from jitad.tape.core import Aval, Builder, Guard, Value
+from jitad.tape.builder import Builder, Value
+from jitad.tape.types import Aval, Guard
 
 __all__ = ["MachineKernel", "TapeMachine", "Unfit"]
 

@@ -17,9 +17,11 @@ from jitad.compile.math.cython_special import is_special
 from jitad.compile.plan.pull import Pull
 from jitad.passes.differentiate.modes import one, pullback
 from jitad.passes.optimise.rewrites import optimise
-from jitad.primitives.core import Primitive, select
-from jitad.tape.core import Aval, Builder, Tape, Value
+from jitad.primitives.core import select
+from jitad.tape.builder import Builder, Value
 from jitad.tape.expr import Expr, const, var
+from jitad.tape.tape import Tape
+from jitad.tape.types import Aval, Primitive
 
 
 class Contribution(NamedTuple):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from jitad.export.onnx.graph import Graph, Tensor, kind, refused, row
-from jitad.tape.core import Node
+from jitad.tape.types import Node
 
 OPERATORS = {
     "add": "Add", "sub": "Sub", "mul": "Mul", "neg": "Neg", "abs": "Abs", "sign": "Sign", "sqrt": "Sqrt", "exp": "Exp",

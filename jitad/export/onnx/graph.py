@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jitad.errors import UnsupportedOperationError
-from jitad.tape.core import Aval, Node, Tape
+from jitad.tape.tape import Tape
+from jitad.tape.types import Aval, Node
 from jitad.version import __version__
 
 OPSET = 20

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from jitad.export.onnx.graph import Graph, Tensor, loop, row
-from jitad.tape.core import Node
+from jitad.tape.types import Node
 
 
 def _loop(g: Graph, length: int, start: Tensor, step: Callable[[Graph, str, str], str]) -> str:

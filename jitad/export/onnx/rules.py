@@ -9,7 +9,7 @@ import numpy as np
 from jitad.export.onnx.graph import Graph, Tensor, kind, loop, refused, replay
 from jitad.primitives.scan import Form
 from jitad.primitives.view import places
-from jitad.tape.core import Node
+from jitad.tape.types import Node
 
 FIRST = -(2**62)                                # as the end of a slice: before the first element
 
@@ -94,7 +94,7 @@ def _concatenate(g: Graph, node: Node, operands: Sequence[Tensor]) -> str:
 
 @kind("triangle")
 def _triangle(g: Graph, node: Node, operands: Sequence[Tensor]) -> str:
-    upper = 0 if node.prim.info["lower"] else 1
+    upper = 0 if node.prim.lower else 1
     return g.op("Trilu", operands[0].name, g.const(node.params["k"], np.int64), upper=upper)
 
 

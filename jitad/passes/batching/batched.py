@@ -13,7 +13,8 @@ import numpy as np
 from jitad.passes.batching.rules import Batched, batch_node, full
 from jitad.passes.batching.scan import batch_scan
 from jitad.primitives.reduce import contract, reduce_sum
-from jitad.tape.core import Builder, Node, Value
+from jitad.tape.builder import Builder, Value
+from jitad.tape.types import Node
 
 __all__ = ["Batch", "Batched", "batchable", "batched", "outer_product", "positions"]
 

@@ -15,7 +15,9 @@ from jitad.primitives.index import reshape
 from jitad.primitives.reduce import parse
 from jitad.primitives.scan import loop
 from jitad.primitives.view import Map, broadcast_to, transpose, view
-from jitad.tape.core import Aval, Builder, Node, Tape, Value
+from jitad.tape.builder import Builder, Value
+from jitad.tape.tape import Tape
+from jitad.tape.types import Aval, Node
 
 Batched = tuple[Value, bool]           # a value, and whether its first dimension is that of the batch
 Rule = Callable[[Node, Sequence[Batched], int], Value]

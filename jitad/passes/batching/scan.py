@@ -5,11 +5,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from jitad.passes.batching.rules import Batched, from_front, full, in_turn, to_front
-from jitad.primitives.core import TABLE, select
+from jitad.primitives.core import select
 from jitad.primitives.reduce import reduce_any
 from jitad.primitives.scan import Form, bundle_of, picked
 from jitad.primitives.view import expand_dims
-from jitad.tape.core import Aval, Builder, Node, Tape, Value
+from jitad.tape.builder import Builder, Value
+from jitad.tape.tape import Tape
+from jitad.tape.types import TABLE, Aval, Node
 
 Run = Callable[[Builder, Sequence[Node], dict[int, Batched], int, Sequence[int]], list[Batched]]
 TOTAL = frozenset("elementwise view spread reduce contract triangle cumulative concatenate reshape const input".split())

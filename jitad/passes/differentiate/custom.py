@@ -13,9 +13,11 @@ from jitad.errors import LeakedTracerError, UnsupportedOperationError
 from jitad.passes.batching.batched import batched
 from jitad.passes.batching.rules import RULES, Batched, full
 from jitad.passes.differentiate.modes import pullback, pushforward
-from jitad.primitives.core import INPUT, zeros_like
+from jitad.primitives.core import zeros_like
 from jitad.primitives.custom import custom
-from jitad.tape.core import Aval, Builder, Node, Tape, Value
+from jitad.tape.builder import Builder, Value
+from jitad.tape.tape import Tape
+from jitad.tape.types import INPUT, Aval, Node
 
 
 class _Operands:

@@ -10,8 +10,8 @@ from typing import Any
 
 from jitad.passes.batching.batched import batched
 from jitad.passes.batching.rules import full
-from jitad.primitives.core import Primitive
-from jitad.tape.core import Aval, Builder, Node, Value
+from jitad.tape.builder import Builder, Value
+from jitad.tape.types import Aval, Node, Primitive
 
 Values = Sequence["Value | None"]
 

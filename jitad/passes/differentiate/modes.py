@@ -18,10 +18,11 @@ from jitad.passes.differentiate.directions import Rows
 from jitad.passes.differentiate.scan import scan_cotangents, scan_tangents
 from jitad.passes.differentiate.structural_zeros import MOVING, both, either, known, moved, sensitive, tame
 from jitad.passes.differentiate.tangents import Block, Tangents, added, aligned, branches, linear_rule
-from jitad.primitives.core import FLOATS, Primitive, cast, full, select, zeros_like
+from jitad.primitives.core import FLOATS, cast, full, select, zeros_like
 from jitad.primitives.scan import pick, scan
 from jitad.primitives.view import broadcast_to, spread, view
-from jitad.tape.core import Builder, Node, Value
+from jitad.tape.builder import Builder, Value
+from jitad.tape.types import Node, Primitive
 
 CARRYING = FLOATS | {"O"}      # dtypes of what has derivatives: floats, and the bundles of scans
 

@@ -15,11 +15,13 @@ import numpy as np
 
 from jitad.errors import UnsupportedOperationError
 from jitad.passes.differentiate.structural_zeros import tame
-from jitad.primitives.core import FLOATS, TABLE, select, zeros_like
+from jitad.primitives.core import FLOATS, select, zeros_like
 from jitad.primitives.reduce import parse
 from jitad.primitives.scan import Form, bundle_of, picked, transplant, walk_map
 from jitad.primitives.view import broadcast_to, spread
-from jitad.tape.core import Aval, Builder, Node, Tape, Value
+from jitad.tape.builder import Builder, Value
+from jitad.tape.tape import Tape
+from jitad.tape.types import TABLE, Aval, Node
 
 DEAR = 4      # cost for each element from which a value is saved rather than computed again
 Pullback = Callable[..., list[Value]]

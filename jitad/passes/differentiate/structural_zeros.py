@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import TABLE, Primitive, cast, full
+from jitad.primitives.core import cast, full
 from jitad.primitives.view import broadcast_to, places
-from jitad.tape.core import Builder, Node, Value
+from jitad.tape.builder import Builder, Value
+from jitad.tape.types import TABLE, Node, Primitive
 
 TAME = frozenset("input const add sub mul neg positive square cast select exp expm1 sin cos tanh expit arctan abs "
                  "maximum minimum erf cosh sinh pick view spread reduce_sum reduce_max reduce_min contract concatenate "
@@ -88,7 +89,7 @@ def _selected(value: Value, depth: int = 5) -> Value | None:
     """The support of what was put back where a mask of the data had taken it from."""
     node, operands = value.node, [value.builder.value(i) for i in value.node.inputs]
     name = node.prim.name
-    if name == "scatter" and any(v.node.prim.info.get("distinct") for v in operands[1:]):
+    if name == "scatter" and any(v.node.prim.distinct for v in operands[1:]):
         return TABLE["gt"](node.prim(full(value, 1, operands[0].shape, value.dtype), *operands[1:], **node.params), 0)
     if depth and name in ("mul", "neg", "reshape", "view"):
         found = [_selected(v, depth - 1) for v in operands]

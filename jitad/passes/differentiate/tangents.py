@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 
 from jitad.passes.differentiate.directions import Rows
-from jitad.primitives.core import TABLE, cast, full, select
+from jitad.primitives.core import cast, full, select
 from jitad.primitives.index import concatenate, gather, reshape, scatter
 from jitad.primitives.reduce import contract, parse, reduce_sum
 from jitad.primitives.view import Term as Step
 from jitad.primitives.view import broadcast_to, expand_dims, spread, transpose, view
-from jitad.tape.core import Builder, Node, Value
+from jitad.tape.builder import Builder, Value
+from jitad.tape.types import TABLE, Node
 
 MOST = 12                                # terms kept apart: each is code of its own
 LONE = 4                                 # of these, single rows

@@ -13,11 +13,12 @@ from math import prod
 
 import numpy as np
 
-from jitad.primitives.core import TABLE
 from jitad.primitives.index import gather, reshape, scatter, wrapped
 from jitad.primitives.reduce import reduce_sum
 from jitad.primitives.view import expand_dims
-from jitad.tape.core import Builder, Node, Tape, Value
+from jitad.tape.builder import Builder, Value
+from jitad.tape.tape import Tape
+from jitad.tape.types import TABLE, Node
 
 ROWS = 16             # rows, at least, for each combination
 MOST = 512            # combinations whose sums, several of each, stay in the first cache

@@ -11,9 +11,10 @@ from functools import cache
 
 from jitad.errors import TapeError
 from jitad.passes.optimise.scan import size
-from jitad.primitives.core import Primitive
-from jitad.tape.core import Aval, Builder, Guard, Node, Tape, Value
+from jitad.tape.builder import Builder, Value
 from jitad.tape.evaluate import evaluate_node
+from jitad.tape.tape import Tape
+from jitad.tape.types import Aval, Guard, Node, Primitive
 
 Rewrite = Callable[..., "Value | None"]
 REWRITES: dict[str, list[Rewrite]] = {}

@@ -15,12 +15,14 @@ import numpy as np
 
 from jitad.passes.optimise.fixpoint import Draft, number_of, rewrites
 from jitad.passes.optimise.scan import optimise_scans, size
-from jitad.primitives.core import TABLE, full, select
+from jitad.primitives.core import full, select
 from jitad.primitives.custom import has_code
 from jitad.primitives.reduce import reduce_sum
 from jitad.primitives.view import Map, spread, view
-from jitad.tape.core import Aval, Builder, Node, Tape, Value, Where
+from jitad.tape.builder import Builder, Value
 from jitad.tape.evaluate import evaluate_node
+from jitad.tape.tape import Tape
+from jitad.tape.types import TABLE, Aval, Node, Where
 
 _done: weakref.WeakValueDictionary[int, Tape] = weakref.WeakValueDictionary()    # by id: of which nothing more comes
 

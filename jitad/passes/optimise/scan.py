@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from jitad.passes.batching.batched import Batch, Batched, batchable, outer_product, positions
 from jitad.primitives.scan import Form, bundle_of, picked, transplant, walked
 from jitad.primitives.view import broadcast_to, expand_dims, slice_dims
-from jitad.tape.core import Builder, Node, Tape, Value, needed
+from jitad.tape.builder import Builder, Value
+from jitad.tape.tape import Tape, needed
+from jitad.tape.types import Node
 
 DEAR = 4           # cost for each element from which work on scanned arrays is done before the loop
 HEAVY = 4          # cost of an operation that gains by vector lanes

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from jitad.passes.reroll.spine import Ref, Spine
-from jitad.primitives.core import TABLE
 from jitad.primitives.reduce import reduce_all
 from jitad.primitives.view import Map, view
-from jitad.tape.core import Builder, Guard, Value
+from jitad.tape.builder import Builder, Value
+from jitad.tape.types import TABLE, Guard
 
 MANY = 8              # operands from which a concatenation is looked at
 

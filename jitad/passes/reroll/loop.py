@@ -13,7 +13,9 @@ from jitad.primitives.core import full
 from jitad.primitives.index import concatenate, gather
 from jitad.primitives.scan import loop
 from jitad.primitives.view import expand_dims, view
-from jitad.tape.core import Aval, Builder, Node, Tape, Value
+from jitad.tape.builder import Builder, Value
+from jitad.tape.tape import Tape
+from jitad.tape.types import Aval, Node
 
 SAFE = frozenset("elementwise reduce contract reshape concatenate cumulative triangle view spread pick const input"
                  .split())

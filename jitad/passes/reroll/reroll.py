@@ -15,7 +15,7 @@ from jitad.passes.reroll.find import Repetitions, best_cut
 from jitad.passes.reroll.loop import LoopBuilder, Unfit
 from jitad.passes.reroll.spine import Spine
 from jitad.passes.reroll.wiring import Wire, replays
-from jitad.tape.core import Builder, Value
+from jitad.tape.builder import Builder, Value
 
 LEAST = 200           # nodes that a loop must save
 

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from jitad.primitives.view import Map, Term, compose
-from jitad.tape.core import Node, needed
+from jitad.tape.tape import needed
+from jitad.tape.types import Node
 
 Form = tuple[tuple[int, ...], tuple[tuple[Term, ...], ...]]         # the shape and the terms of a map
 Ref = tuple[int, int]                                               # (source, view)

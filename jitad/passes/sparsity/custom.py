@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from jitad.passes.sparsity.patterns import Pattern, Step, of_matrix, propagate, units
-from jitad.tape.core import Tape
+from jitad.tape.tape import Tape
 
 
 def through_custom(step: Step) -> list[Pattern | None]:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from jitad.passes.differentiate.modes import CARRYING
-from jitad.tape.core import Node
+from jitad.tape.types import Node
 
 Table = Any                                       # scipy.sparse.csr_array of booleans, a row for each set
 

@@ -10,11 +10,11 @@ import numpy as np
 from jitad.errors import UnsupportedOperationError
 from jitad.passes.differentiate.modes import partials_of
 from jitad.passes.sparsity.patterns import Pattern, Step, united
-from jitad.primitives.core import Primitive
 from jitad.primitives.linalg.matrices import in_columns, leading
 from jitad.primitives.reduce import parse
 from jitad.primitives.view import places
-from jitad.tape.core import Aval, Builder, Node
+from jitad.tape.builder import Builder
+from jitad.tape.types import Aval, Node, Primitive
 
 Rule = Callable[[Step], "list[Pattern | None] | Pattern | None"]
 RULES: dict[str, Rule] = {}

@@ -5,7 +5,8 @@ from collections.abc import Collection, Sequence
 from math import prod
 
 from jitad.primitives.index import gather, scatter, trusted, within, wrapped
-from jitad.tape.core import Builder, Tape, Value
+from jitad.tape.builder import Builder, Value
+from jitad.tape.tape import Tape
 
 MANY = 64             # indices from which it pays to check them apart
 

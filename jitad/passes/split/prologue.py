@@ -17,7 +17,9 @@ from jitad.passes.split.indices import places_apart, trust
 from jitad.primitives.custom import has_code
 from jitad.primitives.index import within
 from jitad.primitives.reduce import parse
-from jitad.tape.core import Aval, Builder, Node, Tape, Value
+from jitad.tape.builder import Builder, Value
+from jitad.tape.tape import Tape
+from jitad.tape.types import Aval, Node
 
 DEAR = 8              # cost of elementwise work, for each element, from which its result is stored
 SMALL = 1 << 12       # elements that stay in the first cache: there, storing pays from

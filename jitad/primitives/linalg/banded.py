@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import Cotangents, Primitive
+from jitad.primitives.core import Cotangents
 from jitad.primitives.index import concatenate
 from jitad.primitives.reduce import reduce_sum
 from jitad.primitives.view import expand_dims, slice_dims, spread, squeeze
-from jitad.tape.core import Aval, Value
+from jitad.tape.builder import Value
+from jitad.tape.types import Aval, Primitive
 
 # --- diagonals: row r of `ab` holds a[i, j] with i - j = r - upper at place j ----------------------
 
@@ -138,7 +139,7 @@ def _definite_jvp(tangents: Cotangents, y: Value, ab: Value, b: Value) -> Value 
 
 solveh_banded: Primitive = Primitive(
     "solveh_banded", evaluate=_solve_definite, infer=_definite_infer, vjp=_definite_vjp, jvp=_definite_jvp, cost=100,
-    info={"sides": lambda shapes, params: (1, *shapes[0], shapes[1][-1])},
+    sides=lambda shapes, params: (1, *shapes[0], shapes[1][-1]),
     samples=lambda rng: [((_band(rng, 3, 0), rng.normal(size=(4, 2))), {}),
                          ((_band(rng, 1, 0), rng.normal(size=(4, 1))), {})])
 """The same for a symmetric positive definite matrix, of which the main diagonal and those below it are given."""

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import Cotangents, Primitive
+from jitad.primitives.core import Cotangents
 from jitad.primitives.linalg.forms import Form, Polynomial, coefficient_of, equal, form_of, plus, scaled, times
 from jitad.primitives.linalg.matrices import Samples, leading, matmul, mT, rectangle, regular, same_shape, triangle
 from jitad.primitives.linalg.triangular import solve_triangular
 from jitad.primitives.reduce import parse
 from jitad.primitives.view import diagonal, view
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
+from jitad.tape.types import Primitive
 
 HALF: Polynomial = {(): 0.5}
 Pairs = dict[tuple[int, int], Polynomial]
@@ -58,7 +59,7 @@ def _cholesky(a: Any, upper: bool = False) -> Any:
 
 cholesky = Primitive(
     "cholesky", evaluate=_cholesky, infer=same_shape, vjp=_cholesky_vjp, jvp=_cholesky_jvp,
-    samples=_cholesky_samples, cost=100, batch=leading, info={"symmetric": (0,), "triangular": True})
+    samples=_cholesky_samples, cost=100, batch=leading, symmetric=(0,))
 """The lower factor L of ``a = L @ L.T``. The lower triangle of `a` is read, or the upper one if `upper`; the
 derivative is that of the function of the symmetric matrix: the cotangent is symmetric, and of a tangent
 only the symmetric part counts."""
@@ -98,7 +99,7 @@ def _cotangent_jvp(tangents: Cotangents, y: Value, factor: Value, bar: Value) ->
 
 cholesky_cotangent: Primitive = Primitive(
     "cholesky_cotangent", evaluate=_cotangent, infer=lambda factor, ct: same_shape(ct), vjp=_cotangent_vjp,
-    jvp=_cotangent_jvp, cost=100, batch=leading, info={"sides": lambda shapes, params: rectangle(shapes, params)[:2]},
+    jvp=_cotangent_jvp, cost=100, batch=leading, sides=lambda shapes, params: rectangle(shapes, params)[:2],
     samples=lambda rng: [((regular(rng), rng.normal(size=(3, 3))), {}),
                          ((regular(rng, 2), rng.normal(size=(2, 3, 3))), {})])
 """The symmetric cotangent of a matrix, given its lower factor and the factor's cotangent: ``sym(L^-T P(L^T ct) L^-1)``;

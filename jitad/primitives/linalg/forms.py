@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import TABLE
 from jitad.primitives.view import Map, broadcast_to, expand_dims, places, view
-from jitad.tape.core import Builder, Value
+from jitad.tape.builder import Builder, Value
+from jitad.tape.types import TABLE
 
 Polynomial = dict[tuple[int, ...], float]      # products of nodes, each with a number: their sum
 Form = dict[int, Polynomial]                   # for each node its coefficient

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import Cotangents, Primitive, zeros_like
+from jitad.primitives.core import Cotangents, zeros_like
 from jitad.primitives.index import concatenate
 from jitad.primitives.linalg.matrices import leading, matmul, mT, rectangle, regular, same_shape, square_batch
 from jitad.primitives.view import slice_dims
-from jitad.tape.core import Aval, Value
+from jitad.tape.builder import Value
+from jitad.tape.types import Aval, Primitive
 
 
 def _over_matrices(function: Callable[..., Any], shape: tuple[int, ...], *arrays: Any) -> Any:
@@ -156,7 +157,7 @@ def _beside(t: Value, inside: Value, y: Value, a: Value) -> Value:
 
 orthogonal_factor = Primitive(
     "orthogonal_factor", evaluate=_orthogonal, infer=_orthogonal_infer, vjp=_orthogonal_vjp, jvp=_orthogonal_jvp,
-    info={"sides": rectangle}, cost=1000, batch=leading,
+    sides=rectangle, cost=1000, batch=leading,
     samples=lambda rng: [((regular(rng),), {}), ((rng.normal(size=(2, 4, 3)),), {})])
 """The U of the polar decomposition ``A = U @ P``, for at least as many rows as columns."""
 

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import Primitive, cast
+from jitad.primitives.core import cast
 from jitad.primitives.index import reshape, tril, triu
 from jitad.primitives.reduce import contract, restore
 from jitad.primitives.view import broadcast_to, transpose
-from jitad.tape.core import Aval, Value
+from jitad.tape.builder import Value
+from jitad.tape.types import Aval, Primitive
 
 Samples = list[tuple[tuple[Any, ...], dict[str, Any]]]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import Cotangents, Primitive
+from jitad.primitives.core import Cotangents
 from jitad.primitives.index import gather, scatter
 from jitad.primitives.linalg.matrices import (
     leading,
@@ -24,7 +24,8 @@ from jitad.primitives.linalg.matrices import (
 )
 from jitad.primitives.linalg.spectral import columns, joined
 from jitad.primitives.linalg.triangular import solve_triangular
-from jitad.tape.core import Aval, Value
+from jitad.tape.builder import Value
+from jitad.tape.types import Aval, Primitive
 
 # --- QR ----------------------------------------------------------------------------------------
 
@@ -72,7 +73,7 @@ def _qr_jvp(tangents: Cotangents, y: Value, a: Value) -> Value | None:
 
 qr = Primitive("qr", evaluate=_qr, infer=_qr_infer, vjp=_qr_vjp, jvp=_qr_jvp, cost=100, batch=leading,
                samples=lambda rng: [((regular(rng),), {}), ((rng.normal(size=(2, 4, 3)),), {}),
-                                    ((rng.normal(size=(4, 1)),), {})], info={"sides": rectangle})
+                                    ((rng.normal(size=(4, 1)),), {})], sides=rectangle)
 """Rows of a column of Q and a row of R, for at least as many rows as columns. Shape ``(..., n, m + n)``."""
 
 
@@ -166,14 +167,14 @@ lu_pivots = Primitive(
     "lu_pivots", evaluate=lambda order: np.reshape(
         [_pivots_of_order(line) for line in order.reshape(-1, order.shape[-1])], order.shape).astype(np.int64),
     infer=lambda order: order, cost=20, batch=leading,
-    info={"numbers": lambda order, out: (math.prod(order.shape[:-1]), order.shape[-1])},
+    numbers=lambda order, out: (math.prod(order.shape[:-1]), order.shape[-1]),
     samples=lambda rng: [((rng.permutation(7),), {}), ((np.array([[2, 0, 1], [0, 1, 2]]),), {})])
 """The pivots that give an order of rows, as LAPACK counts them: row i was swapped with row ``pivots[i]``."""
 
 lu: Primitive = Primitive(
     "lu", evaluate=lambda a, order: _each(lambda m: _factored(m)[0], a, a.shape, a.dtype),
     infer=lambda a, order: same_shape(a), vjp=_lu_vjp, jvp=_lu_jvp, cost=100, batch=leading,
-    info={"sides": lambda shapes, params: rectangle(shapes, params)[:2]},
+    sides=lambda shapes, params: rectangle(shapes, params)[:2],
     samples=lambda rng: [(_with_order(regular(rng)[::-1]), {}), (_with_order(regular(rng, 2)), {})])
 """``L`` without its diagonal of ones and ``U`` in one matrix, for ``a[order] = L @ U`` with the order of `lu_order`."""
 
@@ -211,7 +212,7 @@ def _pinv_jvp(tangents: Cotangents, y: Value, a: Value, rcond: float) -> Value |
 
 pinv = Primitive(
     "pinv", evaluate=lambda a, rcond: np.linalg.pinv(a, rcond), infer=_pinv_infer, vjp=_pinv_vjp, jvp=_pinv_jvp,
-    cost=100, batch=leading, info={"sides": rectangle},
+    cost=100, batch=leading, sides=rectangle,
     samples=lambda rng: [((rng.normal(size=s) + 3 * np.eye(*s[-2:]),), {"rcond": 1e-15})
                          for s in ((4, 2), (2, 2, 4), (3, 3))])
 """The pseudoinverse; singular values up to `rcond` times the largest count as zero, and stay so."""

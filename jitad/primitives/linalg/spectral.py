@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import TABLE, Cotangents, Primitive, select
+from jitad.primitives.core import Cotangents, select
 from jitad.primitives.index import concatenate
 from jitad.primitives.linalg.forms import support
 from jitad.primitives.linalg.matrices import Samples, leading, matmul, mT, rectangle, square_batch
 from jitad.primitives.reduce import reduce_max
 from jitad.primitives.view import broadcast_to, diagonal, expand_dims, slice_dims, spread
-from jitad.tape.core import Aval, Value
+from jitad.tape.builder import Value
+from jitad.tape.types import TABLE, Aval, Primitive
 
 
 def columns(x: Value, start: int, stop: int) -> Value:
@@ -120,7 +121,7 @@ def _symmetric(rng: np.random.Generator, *batch: int) -> np.ndarray:
 eigh = Primitive(
     "eigh", evaluate=_eigh, infer=_eigh_infer, vjp=_eigh_vjp, jvp=_eigh_jvp, cost=100, batch=leading,
     samples=lambda rng: [((_symmetric(rng),), {}), ((_symmetric(rng, 2),), {}), ((_symmetric(rng),), {"upper": True})],
-    info={"symmetric": (0,)})
+    symmetric=(0,))
 """Rows of eigenvalue and eigenvector of a symmetric matrix, ascending; one triangle is read. Shape ``(..., n, 1 + n)``.
 The derivative is that of the function of the symmetric matrix, as for `cholesky`."""
 
@@ -194,7 +195,7 @@ def _svd_samples(rng: np.random.Generator) -> Samples:
 
 
 svd = Primitive("svd", evaluate=_svd, infer=_svd_infer, vjp=_svd_vjp, jvp=_svd_jvp, cost=100, batch=leading,
-                samples=_svd_samples, info={"sides": rectangle})
+                samples=_svd_samples, sides=rectangle)
 """Rows of singular value, vector on the left and vector on the right, descending. Shape ``(..., k, 1 + m + n)``."""
 
 __all__ = ["as_column", "column", "columns", "eigh", "joined", "svd", "svd_parts"]

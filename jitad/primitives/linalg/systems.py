@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import TABLE, Cotangents, Primitive, full, zeros_like
+from jitad.primitives.core import Cotangents, full, zeros_like
 from jitad.primitives.linalg.banded import solve_banded, solveh_banded
 from jitad.primitives.linalg.cholesky import cholesky, cholesky_cotangent, cholesky_inverse
 from jitad.primitives.linalg.forms import positive_diagonal, triangles
@@ -35,7 +35,8 @@ from jitad.primitives.linalg.spectral import column, columns, eigh, svd, svd_par
 from jitad.primitives.linalg.triangular import solve_triangular
 from jitad.primitives.reduce import reduce_sum
 from jitad.primitives.view import diagonal
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
+from jitad.tape.types import TABLE, Primitive
 
 # --- general systems ---------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import Cotangents, Primitive
+from jitad.primitives.core import Cotangents
 from jitad.primitives.linalg.forms import scaled, single
 from jitad.primitives.linalg.matrices import (
     Samples,
@@ -18,7 +18,8 @@ from jitad.primitives.linalg.matrices import (
     system_infer,
     triangle,
 )
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
+from jitad.tape.types import Primitive
 
 
 def _solve_triangular(a: Any, b: Any, lower: bool, trans: bool, unit: bool) -> Any:

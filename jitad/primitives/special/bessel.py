@@ -10,7 +10,7 @@ from jitad.primitives.elementwise import absolute, eq, exp, sign
 from jitad.primitives.scipy_ufuncs import ufuncs
 from jitad.primitives.special import orders as special_orders  # noqa: F401  (fills the table of routines)
 from jitad.primitives.special.rows import own, pointer, refusing, several
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
 
 ORDER, ARGUMENT, ANY = (0.2, 3.0), (0.5, 4.0), (-3.0, 3.0)
 TWICE = "the second derivative by the order is not implemented"

@@ -11,7 +11,7 @@ from jitad.primitives.special import incomplete as special_incomplete  # noqa: F
 from jitad.primitives.special.gamma import beta_density, betainc_slope, betainc_slope_b, gamma_density, gammainc_slope
 from jitad.primitives.special.rows import own, pointer, refusing
 from jitad.primitives.special.ufuncs import digamma
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
 
 SHAPE, POSITIVE, UNIT, ANY = (0.6, 4.0), (0.3, 6.0), (0.1, 0.9), (-2.0, 2.0)
 WHOLE = "it is rounded to a whole number"

@@ -10,7 +10,7 @@ from jitad.primitives.elementwise import cos, cosh, exp, gt, log, sin, sinh, squ
 from jitad.primitives.scipy_ufuncs import ufuncs
 from jitad.primitives.special.rows import near_zero, pointer, refusing, several
 from jitad.primitives.special.ufuncs import INV_SQRT_2PI, TWO_OVER_SQRT_PI, erf, hazard
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
 
 ANY, POSITIVE, UNIT = (-2.0, 2.0), (0.3, 3.0), (0.1, 0.9)
 SQRT_2PI, HALF_SQRT_PI = math.sqrt(2.0 * math.pi), 0.5 * math.sqrt(math.pi)

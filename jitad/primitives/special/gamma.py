@@ -11,7 +11,7 @@ from jitad.primitives.scipy_ufuncs import ufuncs
 from jitad.primitives.special import incomplete as special_incomplete  # noqa: F401  (fills the table of routines)
 from jitad.primitives.special.rows import own, pointer, refusing
 from jitad.primitives.special.ufuncs import digamma, gammaln, trigamma, xlog1py, xlogy
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
 
 UNIT, SHAPE, WIDE = (0.1, 0.9), (0.4, 4.0), (0.3, 6.0)
 

@@ -10,7 +10,7 @@ from jitad.primitives.elementwise import cos, eq, sin, sqrt, square
 from jitad.primitives.scipy_ufuncs import ufuncs
 from jitad.primitives.special import orders as special_orders  # noqa: F401  (fills the table of routines)
 from jitad.primitives.special.rows import code_of, near_zero, own, pointer, refusing, several
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
 
 SHAPE, UNIT, ANY = (0.5, 3.0), (0.05, 0.9), (-2.0, 2.0)
 
@@ -28,12 +28,10 @@ def _zeta_slope(y: Value, s: Value, q: Value) -> Any:
 
 
 zeta = elementwise("zeta", ufuncs._zeta, _zeta, scalar=code_of("special_zeta"), cost=300,
-                   domain=((1.5, 5.0), SHAPE))
-zeta.info["refuses"] = True
+                   domain=((1.5, 5.0), SHAPE), refuses=True)
 zeta_slope = own("zeta_slope", _zeta_slope, ((1.5, 5.0), SHAPE), cost=400, fixed=(0,))
 riemann = elementwise("riemann", ufuncs._riemann_zeta, lambda y, s: riemann_slope(s),
-                      scalar=code_of("special_riemann"), cost=300, domain=(1.5, 5.0))
-riemann.info["refuses"] = True
+                      scalar=code_of("special_riemann"), cost=300, domain=(1.5, 5.0), refuses=True)
 riemann_slope = own("riemann_slope", lambda y, s: refusing(
     y, "zeta", "its exponent, a second time", "it is not implemented"), (1.5, 5.0), cost=400, fixed=(0,))
 zetac = pointer("zetac", lambda y, s: riemann_slope(s), domain=(1.5, 5.0), refuses=True)
@@ -64,9 +62,7 @@ def _jacobi(i: int) -> Any:
     return partials
 
 
-ellipj = several("ellipj", _jacobi, (ANY, UNIT), 4)
-for _row in ellipj:
-    _row.info["fixed"] = (1,)
+ellipj = several("ellipj", _jacobi, (ANY, UNIT), 4, fixed=(1,))
 
 
 def _root(phi: Value, m: Value) -> Value:

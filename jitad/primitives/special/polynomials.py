@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from jitad.primitives.core import Primitive, cast, full, select
+from jitad.primitives.core import cast, full, select
 from jitad.primitives.elementwise import gt, sub
 from jitad.primitives.special.rows import pointer, refusing
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
+from jitad.tape.types import Primitive
 
 DEGREE, UNIT, ANY, SHAPE = range(1, 5), (-0.9, 0.9), (-2.0, 2.0), (0.6, 2.0)
 

@@ -10,7 +10,7 @@ from jitad.primitives.elementwise import absolute, eq, exp, expm1, gt, log, log1
 from jitad.primitives.scipy_ufuncs import ufuncs
 from jitad.primitives.special.rows import near_zero, pointer
 from jitad.tape import expr as scalar
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
 from jitad.tape.expr import Expr, call, cast, const
 
 ANY, POSITIVE = (-2.0, 2.0), (0.3, 3.0)

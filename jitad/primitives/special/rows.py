@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from jitad.errors import UnsupportedOperationError
-from jitad.primitives.core import Primitive, _draw, elementwise, loop_dtypes
+from jitad.primitives.core import _draw, elementwise, loop_dtypes, pointwise
 from jitad.primitives.numeric import ARRAYS, ROUTINES
 from jitad.primitives.scipy_ufuncs import ufuncs
-from jitad.tape.core import Aval, Value
+from jitad.tape.builder import Value
 from jitad.tape.expr import Expr, call
+from jitad.tape.types import Aval, Primitive
 
 FLOAT32 = np.dtype(np.float32)
 
@@ -27,13 +28,12 @@ def refusing(y: Value, name: str, of: str, reason: str = "no practical formula f
 
 
 def pointer(name: str, partials: Callable[..., Any] | None, domain: Any = None, cost: int = 60,
-            **info: Any) -> Primitive:
-    """A row for a ufunc of scipy.special whose scalar code is a call of SciPy's own function. `info` tells the tests
-    what is refused: `fixed`, places of arguments without a derivative; `refuses`, a second derivative by another."""
+            **traits: Any) -> Primitive:
+    """A row for a ufunc of scipy.special whose scalar code is a call of SciPy's own function."""
     ufunc = getattr(ufuncs, name)
-    row = elementwise(name, ufunc, partials, scalar=code_of(f"special_{name}"), cost=cost, domain=domain)
+    row = elementwise(name, ufunc, partials, scalar=code_of(f"special_{name}"), cost=cost, domain=domain, pointer=True,
+                      **traits)
     row.evaluate = lambda *operands: _rounded(ufunc, operands)
-    row.info.update(info, pointer=True)
     return row
 
 
@@ -59,7 +59,7 @@ def floats(*keys: Any) -> tuple[np.dtype[Any], ...]:
 
 
 def own(name: str, partials: Callable[..., Any], domain: Any, evaluate: Callable[..., Any] | None = None,
-        cost: int = 100, **info: Any) -> Primitive:
+        cost: int = 100, **traits: Any) -> Primitive:
     """A row for the routine ``special_<name>``, or for the results of a function of SciPy that has several: then
     `evaluate` takes float64 arrays."""
     meaning = evaluate or (lambda *xs: ROUTINES[f"special_{name}"](ARRAYS, *xs))
@@ -75,15 +75,16 @@ def own(name: str, partials: Callable[..., Any], domain: Any, evaluate: Callable
     def samples(rng: np.random.Generator) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
         return [(tuple(_draw(rng, i, shape) for i in intervals), {}) for shape in ((2, 3), ())]
 
-    return Primitive(name, evaluate=value, kind="elementwise", cost=cost, partials=partials,
-                     infer=lambda *avals: Aval(avals[0].shape, floats(*(a.dtype for a in avals))[-1]),
-                     scalar=code_of(f"special_{name}"), samples=samples, info={"resolve": floats, **info})
+    return pointwise(name, value, lambda *avals: Aval(avals[0].shape, floats(*(a.dtype for a in avals))[-1]),
+                     cost=cost, partials=partials, scalar=code_of(f"special_{name}"), samples=samples,
+                     resolve=floats, **traits)
 
 
-def several(name: str, partials: Callable[[int], Callable[..., Any]], domain: Any, count: int) -> list[Primitive]:
+def several(name: str, partials: Callable[[int], Callable[..., Any]], domain: Any, count: int,
+            **traits: Any) -> list[Primitive]:
     """Rows for a function of SciPy with several results, one for each, to which `partials` gives the rules."""
     ufunc = getattr(ufuncs, name)
-    rows = [own(f"{name}_{i}", partials(i), domain, evaluate=lambda *xs, i=i: ufunc(*xs)[i], cost=80)
+    rows = [own(f"{name}_{i}", partials(i), domain, evaluate=lambda *xs, i=i: ufunc(*xs)[i], cost=80, **traits)
             for i in range(count)]
     SEVERAL[ufunc] = rows
     return rows

@@ -7,21 +7,22 @@ import math
 import numpy as np
 
 from jitad.primitives import scalars
-from jitad.primitives.core import Primitive, elementwise, loop_dtypes, select
+from jitad.primitives.core import elementwise, loop_dtypes, pointwise, select
 from jitad.primitives.elementwise import exp, log, log1p, lt, ne, square
 from jitad.primitives.scipy_ufuncs import ufuncs
-from jitad.tape.core import Aval, Value
+from jitad.tape.builder import Value
+from jitad.tape.types import Aval
 
 TWO_OVER_SQRT_PI = 2.0 / math.sqrt(math.pi)
 INV_SQRT_2PI = 1.0 / math.sqrt(2.0 * math.pi)
 
-expit = elementwise("expit", ufuncs.expit, lambda y, x: y * expit(-x), cost=12)
+expit = elementwise("expit", ufuncs.expit, lambda y, x: y * expit(-x), cost=12, tame=True)
 logit = elementwise("logit", ufuncs.logit, lambda y, x: 1.0 / (x * (1.0 - x)), cost=15, domain=(0.05, 0.95),
                     scalar=scalars.logit)
 log_expit = elementwise("log_expit", ufuncs.log_expit, lambda y, x: expit(-x), cost=20)
 gammaln = elementwise("gammaln", ufuncs.gammaln, lambda y, x: digamma(x), scalar="lgamma", cost=30, domain=(0.1, 6.0))
 digamma = elementwise("digamma", ufuncs.psi, lambda y, x: trigamma(x), cost=30, domain=(0.1, 6.0))
-erf = elementwise("erf", ufuncs.erf, lambda y, x: TWO_OVER_SQRT_PI * exp(-square(x)), cost=25)
+erf = elementwise("erf", ufuncs.erf, lambda y, x: TWO_OVER_SQRT_PI * exp(-square(x)), cost=25, tame=True)
 erfc = elementwise("erfc", ufuncs.erfc, lambda y, x: -TWO_OVER_SQRT_PI * exp(-square(x)), cost=25)
 ndtr = elementwise("ndtr", ufuncs.ndtr, lambda y, x: INV_SQRT_2PI * exp(-0.5 * square(x)), cost=25)
 log_ndtr = elementwise("log_ndtr", ufuncs.log_ndtr, lambda y, x: hazard(x, y), cost=30)
@@ -64,11 +65,11 @@ def _polygamma(x: np.ndarray, n: int) -> np.ndarray:
         return np.where(double < 0, (-1.0) ** n * value - np.pi * slope, value).astype(x.dtype)
 
 
-polygamma = Primitive(
-    "polygamma", kind="elementwise", cost=60, evaluate=_polygamma,
+polygamma = pointwise(
+    "polygamma", cost=60, evaluate=_polygamma,
     infer=lambda x, n: Aval(x.shape, x.dtype),
     partials=lambda y, x, n: polygamma(x, n=n + 1), scalar=scalars.polygamma,
-    info={"resolve": lambda key: loop_dtypes(ufuncs.psi, (key,))},
+    resolve=lambda key: loop_dtypes(ufuncs.psi, (key,)),
     samples=lambda rng: [((rng.uniform(0.2, 5.0, 4),), {"n": 1}), ((rng.uniform(-1.9, -1.1, (2, 2)),), {"n": 2}),
                          ((rng.uniform(-0.9, -0.1, ()),), {"n": 3})])
 """The n-th derivative of digamma, n >= 1: ``(-1)**(n + 1) * n! * zeta(n + 1, x)`` (DLMF 5.15.1)."""

@@ -9,7 +9,7 @@ from jitad.primitives.core import cast
 from jitad.primitives.index import gather, put, scatter
 from jitad.primitives.reduce import cumsum
 from jitad.primitives.view import broadcast_to, slice_dims
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
 from jitad.trace.arrays.indexing import Advanced, entries_of, getitem, traced_mask, within
 from jitad.trace.arrays.windows import Window, narrowed, positions
 from jitad.trace.dispatch import as_value, builder_in, implements, not_mutable, plain, refused, stand_in

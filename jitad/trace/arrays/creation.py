@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
 from jitad.trace.arrays import assign  # noqa: F401  (fills the table of functions)
 from jitad.trace.arrays.local import local
 from jitad.trace.complexes.pairs import Complex

@@ -8,7 +8,7 @@ import numpy as np
 from jitad.primitives.core import cast
 from jitad.primitives.index import gather, reshape
 from jitad.primitives.view import broadcast_to, slice_dims, transpose
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
 from jitad.trace.arrays.positions import flat_positions, nonzero_of
 from jitad.trace.arrays.viewing import sliced, through_map_of, through_view
 from jitad.trace.arrays.windows import Window

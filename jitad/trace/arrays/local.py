@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from jitad.errors import MutationError
-from jitad.tape.core import Builder, Value
+from jitad.tape.builder import Builder, Value
 from jitad.trace.arrays.storage import Storage, constant
 from jitad.trace.arrays.windows import window_of
 from jitad.trace.complexes.pairs import Complex

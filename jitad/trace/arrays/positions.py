@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import TABLE, lift
 from jitad.primitives.index import reshape
 from jitad.primitives.order import count_true
 from jitad.primitives.order import positions as _positions
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
+from jitad.tape.types import TABLE
 
 
 def truth(x: Any) -> Any:
@@ -28,7 +28,7 @@ def flat_positions(mask: Value) -> Value:
     """The numbers, in C order, of the true elements of `mask`, shape ``(count,)``. The count is guarded."""
     builder: Any = mask.builder
     if mask.node.prim.kind == "const":
-        return lift(builder, np.flatnonzero(mask.node.params["value"].value))
+        return builder.lift(np.flatnonzero(mask.node.params["value"].value))
     with builder.plain():
         plain = builder.value(mask.number)
         flat, count = reshape(plain, (mask.aval.size,)), count_true(plain)
@@ -51,7 +51,7 @@ def bound_of(places: Value) -> float:
     node, nodes = places.node, places.builder.nodes
     while node.prim.kind in ("view", "gather", "reshape"):
         node = nodes[node.inputs[0]]
-    below = node.prim.info.get("below")
+    below = node.prim.below
     return below(*(nodes[i].aval for i in node.inputs), **node.params) if below else math.inf
 
 

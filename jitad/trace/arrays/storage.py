@@ -17,7 +17,7 @@ from jitad.errors import MutationError
 from jitad.primitives.core import full
 from jitad.primitives.index import concatenate, gather, put, reshape, update
 from jitad.primitives.view import Map, broadcast_to, slice_dims
-from jitad.tape.core import Builder, Value
+from jitad.tape.builder import Builder, Value
 from jitad.trace.arrays.windows import Window, affine, look, map_of, positions, show, weights, whole
 
 SMALL = 32         # elements up to which a read of several entries takes them one by one

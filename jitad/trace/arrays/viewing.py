@@ -17,7 +17,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from jitad.primitives.core import full
 from jitad.primitives.view import Map, view
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
 
 _BYTE = np.zeros(1, np.int8)
 

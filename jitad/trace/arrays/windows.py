@@ -17,7 +17,7 @@ from numpy.lib.stride_tricks import as_strided
 from jitad.primitives.core import full
 from jitad.primitives.index import reshape
 from jitad.primitives.view import Map, view
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
 
 _BYTE = np.zeros(1, np.int8)
 _NO_COPY = {"copy": False} if np.lib.NumpyVersion(np.__version__) >= "2.1.0" else {}

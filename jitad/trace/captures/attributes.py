@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from jitad.cache.keys.captures import Path
 from jitad.errors import CaptureError
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
 from jitad.trace.captures.bytecode import codes_in
 from jitad.trace.captures.policy import is_user_class, is_user_function
 from jitad.trace.where import user_line

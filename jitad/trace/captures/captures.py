@@ -32,7 +32,7 @@ from jitad.cache.keys.captures import Path, Plan
 from jitad.cache.keys.guards import Unguardable, is_atom
 from jitad.cache.keys.identity import code_key
 from jitad.errors import CaptureError, MutationError
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
 from jitad.trace.captures import policy
 from jitad.trace.captures.attributes import Attributes
 from jitad.trace.captures.bytecode import Scan

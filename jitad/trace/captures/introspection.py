@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from jitad.errors import ConcretizationError
-from jitad.primitives.core import TABLE, select
+from jitad.primitives.core import select
+from jitad.tape.types import TABLE
 from jitad.trace.complexes.pairs import Complex
 from jitad.trace.scipy_rules.stats.distributions import Distribution, Frozen
 from jitad.trace.tracer import Tracer

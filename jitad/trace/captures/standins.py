@@ -16,7 +16,7 @@ import optree
 
 from jitad.cache.keys.captures import Path
 from jitad.errors import CaptureError, MutationError
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
 from jitad.trace.captures import lookup
 from jitad.trace.pytree import NAMESPACE
 from jitad.trace.where import user_line

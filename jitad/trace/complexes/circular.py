@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from jitad.primitives.core import TABLE as r
+from jitad.tape.types import TABLE as r
 from jitad.trace.complexes.ufuncs import Parts, log1p, multiply, rule, sqrt
 
 # --- circular and hyperbolic functions -------------------------------------------------------------------

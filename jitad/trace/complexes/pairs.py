@@ -17,7 +17,8 @@ from jitad.errors import UnsupportedOperationError
 from jitad.primitives.core import alias, cast, full
 from jitad.primitives.index import concatenate
 from jitad.primitives.view import broadcast_to, expand_dims, slice_dims
-from jitad.tape.core import Aval, Builder, Value
+from jitad.tape.builder import Builder, Value
+from jitad.tape.types import Aval
 from jitad.trace.dispatch import as_value, builder_in, noted_line, plain, refused
 from jitad.trace.leaves import is_complex
 from jitad.trace.tracer import Tracer

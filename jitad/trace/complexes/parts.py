@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from jitad.primitives.core import full
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
 from jitad.trace.complexes.pairs import ADVICE, Complex, pair
 from jitad.trace.dispatch import FUNCTIONS, builder_in, call, complex_in, name_of, refused
 from jitad.trace.leaves import is_complex

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
 from jitad.trace.complexes.pairs import ADVICE, Complex, parts_of
 from jitad.trace.complexes.parts import function_named, joined
 from jitad.trace.dispatch import as_value, builder_in, call, name_of, plain, refused

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import TABLE, Primitive, full, select
+from jitad.primitives.core import full, select
+from jitad.tape.types import TABLE, Primitive
 from jitad.trace.complexes.pairs import ADVICE, Complex, constant, is_zero, pair, parts_of
 from jitad.trace.dispatch import builder_in, name_of, refused
 from jitad.trace.ufuncs import rules as ufuncs

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from jitad.primitives.core import cast, select
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
 from jitad.trace.arrays.indexing import boxed
 from jitad.trace.arrays.positions import nonzero_of, truth
 from jitad.trace.dispatch import as_value, builder_in, checked, implements, lift_all, lift_with, refused, stand_in

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
 from jitad.trace.dispatch import as_value, builder_in, call
 from jitad.trace.numpy_rules import functions as numpy_functions  # noqa: F401  (fills the table)
 from jitad.trace.numpy_rules.reductions.reduce import fresh

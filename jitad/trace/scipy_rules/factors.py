@@ -10,7 +10,7 @@ from jitad.primitives.linalg import systems as rows
 from jitad.primitives.linalg.matrices import matmul, mT, triangle
 from jitad.primitives.view import expand_dims
 from jitad.primitives.view import squeeze as drop
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
 from jitad.trace.dispatch import as_value, lift_all, lift_with, refused
 from jitad.trace.numpy_rules.algebra.factors import (
     decomposed,

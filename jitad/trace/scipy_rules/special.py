@@ -8,7 +8,7 @@ import numpy as np
 from jitad.primitives.core import cast, stop_gradient
 from jitad.primitives.scipy_ufuncs import ufuncs
 from jitad.primitives.view import view
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
 from jitad.trace.dispatch import as_value, builder_in, lift_all, refused
 from jitad.trace.numpy_rules import functions as numpy_functions  # noqa: F401  (fills the table)
 from jitad.trace.numpy_rules.algebra.linalg import row

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from jitad.errors import ConcretizationError, JitadError, OutputError, UnsupportedOperationError
-from jitad.primitives.core import TABLE, lift, select
+from jitad.primitives.core import select
 from jitad.primitives.index import reshape
 from jitad.primitives.scan import loop
 from jitad.primitives.view import broadcast_to
-from jitad.tape.core import Aval, Value
+from jitad.tape.builder import Value
+from jitad.tape.types import TABLE, Aval
 from jitad.trace.dispatch import plain
 from jitad.trace.leaves import is_dynamic
 from jitad.trace.loop_body import Body
@@ -232,7 +233,7 @@ class Mapped:
                  for n, flag in check.taken]
         if check.bad is not None:
             parts.append(Value(self.recorder, check.bad))
-        total = lift(self.recorder, True)
+        total = self.recorder.lift(True)
         for part in parts:
             total = TABLE["logical_and"](total, part)
         return total
@@ -276,5 +277,5 @@ def _raiser(error: Exception) -> Callable[..., Any]:
 
 def _scalar(recorder: Recorder, leaf: Any) -> Value:
     if isinstance(leaf, Value):
-        return Value(recorder, lift(recorder, leaf).number)
+        return Value(recorder, recorder.lift(leaf).number)
     return Value(recorder, recorder.const(leaf, weak=type(leaf) in (int, float)).number)

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from jitad.errors import ConcretizationError
-from jitad.primitives.core import TABLE, cast, lift
-from jitad.tape.core import Value
+from jitad.primitives.core import cast
+from jitad.tape.builder import Value
+from jitad.tape.types import TABLE
 from jitad.trace.dispatch import builder_in, refused
 from jitad.trace.numpy_rules.elementwise import choose
 from jitad.trace.substitutes import substitute
@@ -29,7 +30,7 @@ def _operands(name: str, args: tuple[Any, ...]) -> list[Any]:
     builder = builder_in(args)
     found = []
     for x in args:
-        value: Any = lift(builder, x if isinstance(x, Value) else float(x))       # type: ignore[arg-type]
+        value: Any = builder.lift(x if isinstance(x, Value) else float(x))       # type: ignore[union-attr]
         if value.ndim:
             raise TypeError("only 0-dimensional arrays can be converted to Python scalars")
         if value.dtype.kind == "c":
@@ -205,8 +206,8 @@ def _modf(x: Any) -> Any:
 def _ldexp(x: Any, i: Any) -> Any:
     if not isinstance(i, (Value, int, np.integer)) or (isinstance(i, Value) and i.dtype.kind not in "iu"):
         raise TypeError("Expected an int as second argument to ldexp.")
-    exact = lift(builder_in((x, i)), i)                                              # type: ignore[arg-type]
-    value = _handed(cast(lift(exact.builder, x), np.float64))                       # type: ignore[arg-type]
+    exact = builder_in((x, i)).lift(i)                                              # type: ignore[union-attr]
+    value = _handed(cast(exact.builder.lift(x), np.float64))                       # type: ignore[union-attr]
     return _checked(math.ldexp, apply_ufunc(np.ldexp, value, exact), [value, exact])
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from jitad.primitives.core import cast
 from jitad.primitives.view import shown
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
 from jitad.trace.dispatch import call, not_concrete, noted_line, plain, refused
 from jitad.trace.ufuncs import rules as ufuncs
 

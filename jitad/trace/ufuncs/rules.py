@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import TABLE, Primitive, aligned, alignment, builder_of, cast, lift, select
+from jitad.primitives.core import aligned, alignment, cast, select
 from jitad.primitives.special.rows import SEVERAL
-from jitad.tape.core import NO_PARAMS, Value
+from jitad.tape.builder import NO_PARAMS, Value
+from jitad.tape.types import TABLE, Primitive, builder_of
 from jitad.trace.dispatch import builder_in, call, checked, complex_in, lift_all, name_of, not_mutable, plain, refused
 
 _ROWS: dict[np.ufunc, Primitive] = {}
@@ -106,7 +107,7 @@ def _power(row: Primitive, base: Any, exponent: Any) -> Any:
         return result
     if not isinstance(exponent, Value) or exponent.node.prim.kind == "const":
         half = exponent.node.params["value"].value if isinstance(exponent, Value) else exponent
-        return TABLE["sqrt"](cast(lift(result.builder, base), result.dtype)) if half == 0.5 else result
+        return TABLE["sqrt"](cast(result.builder.lift(base), result.dtype)) if half == 0.5 else result
     other = TABLE["logical_and"](TABLE["eq"](exponent, 0.5), TABLE["le"](base, 0.0))
     with result.builder.plain():
         factor = select(other, select(TABLE["lt"](base, 0.0), np.nan, TABLE["copysign"](1.0, base)), 1.0)

@@ -13,7 +13,7 @@ import numpy as np
 from jitad.cache.keys.captures import Path
 from jitad.errors import UnsupportedOperationError
 from jitad.primitives.core import cast
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
 from jitad.trace.dispatch import as_value, builder_in, plain
 from jitad.trace.pytree import unflatten
 from jitad.trace.substitutes import SUBSTITUTES

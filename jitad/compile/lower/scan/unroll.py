@@ -18,8 +18,8 @@ from jitad.compile.plan.pull import Pull
 from jitad.primitives.reduce import parse
 from jitad.primitives.scalars import maximum, minimum, truth
 from jitad.primitives.scan import Form
-from jitad.tape.core import Node
 from jitad.tape.expr import Expr, call, const, select, var
+from jitad.tape.types import Node
 
 if TYPE_CHECKING:
     from jitad.compile.lower.scan.loop import ScanLoop
@@ -226,7 +226,7 @@ class Unrolled:
         kept = [d for d in range(array.ndim) if d not in axes]
         rows = array.transpose([*kept, *axes]).reshape(node.aval.size, -1)
         if rows.shape[1] == 0:
-            return [const(node.prim.info["identity"], tag(node.aval.dtype))] * len(rows)
+            return [const(node.prim.identity, tag(node.aval.dtype))] * len(rows)
         return [_tree(list(row), combine) for row in rows]
 
     def _contract(self, node: Node) -> list[Expr]:

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import TABLE, cast, full, select
+from jitad.primitives.core import cast, full, select
 from jitad.primitives.index import concatenate
 from jitad.primitives.linalg import systems as rows
 from jitad.primitives.linalg.matrices import matmul, mT, triangle
 from jitad.primitives.view import expand_dims, slice_dims
 from jitad.primitives.view import squeeze as drop
+from jitad.tape.types import TABLE
 from jitad.trace.dispatch import as_value, builder_in, implements, lift_all, refused
 from jitad.trace.numpy_rules.algebra.linalg import check_square, inv, norm, solve
 from jitad.trace.numpy_rules.reductions.reduce import max_, sum_

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import TABLE
 from jitad.primitives.view import slice_dims
+from jitad.tape.types import TABLE
 from jitad.trace.complexes.pairs import Complex, as_complex, pack, pair, split_packed
 from jitad.trace.dispatch import builder_in, implements, lift_all, refused
 from jitad.trace.substitutes import substitute

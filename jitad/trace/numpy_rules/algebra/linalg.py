@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import TABLE, cast
+from jitad.primitives.core import cast
 from jitad.primitives.linalg import systems as rows
 from jitad.primitives.view import broadcast_to, expand_dims, spread
 from jitad.primitives.view import squeeze as drop
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
+from jitad.tape.types import TABLE
 from jitad.trace.arrays.viewing import through_view
 from jitad.trace.dispatch import as_value, builder_in, implements, lift_all, refused
 from jitad.trace.numpy_rules.algebra.contract import matmul

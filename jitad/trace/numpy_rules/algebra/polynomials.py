@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from jitad.primitives.core import cast
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
 from jitad.trace.dispatch import as_value, builder_in, call, implements, lift_all, refused
 from jitad.trace.numpy_rules.shapes.shape import at_least
 

@@ -11,7 +11,7 @@ import numpy as np
 from jitad.primitives.core import cast
 from jitad.primitives.index import scatter
 from jitad.primitives.view import broadcast_to, expand_dims
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
 from jitad.trace.arrays.indexing import getitem
 from jitad.trace.arrays.positions import flat_positions, nonzero_of, truth
 from jitad.trace.dispatch import as_value, builder_in, implements, lift_all, refused

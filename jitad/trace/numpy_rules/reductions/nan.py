@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from jitad.primitives.core import cast
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
 from jitad.trace.dispatch import as_value, implements, lift_with
 from jitad.trace.numpy_rules.elementwise import choose
 from jitad.trace.numpy_rules.reductions import reduce as reduce

@@ -12,7 +12,7 @@ import numpy as np
 
 from jitad.primitives.core import cast
 from jitad.primitives.view import broadcast_to
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
 from jitad.trace.arrays.indexing import getitem
 from jitad.trace.dispatch import as_value, builder_in, implements, lift_all, refused
 from jitad.trace.numpy_rules.elementwise import choose

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from jitad.primitives import index
-from jitad.primitives.core import TABLE, cast, select
+from jitad.primitives.core import cast, select
 from jitad.primitives.order import cumprod as _cumprod
 from jitad.primitives.reduce import cumsum as _cumsum
 from jitad.primitives.reduce import reduce_max, reduce_min, reduce_sum
 from jitad.primitives.view import broadcast_to, expand_dims
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
+from jitad.tape.types import TABLE
 from jitad.trace.arrays.indexing import getitem
 from jitad.trace.dispatch import as_value, builder_in, implements, lift_all, lift_with, refused, stand_in
 from jitad.trace.numpy_rules.elementwise import truth

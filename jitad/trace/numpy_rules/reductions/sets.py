@@ -8,7 +8,7 @@ import numpy as np
 
 from jitad.primitives.core import cast
 from jitad.primitives.scipy_ufuncs import ufuncs
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
 from jitad.trace.dispatch import as_value, builder_in, implements, lift_all, refused, stand_in
 from jitad.trace.numpy_rules.shapes.shape import ravel
 from jitad.trace.substitutes import substitute

@@ -10,7 +10,8 @@ import numpy as np
 from jitad.primitives.core import cast
 from jitad.primitives.index import concatenate
 from jitad.primitives.view import broadcast_to, slice_dims
-from jitad.tape.core import Node, Value
+from jitad.tape.builder import Value
+from jitad.tape.types import Node
 from jitad.trace.arrays.indexing import boxed, getitem
 from jitad.trace.arrays.positions import bound_of, truth, unflattened
 from jitad.trace.dispatch import as_value, builder_in, implements, lift_all

@@ -13,7 +13,7 @@ from jitad.primitives.view import broadcast_to as _broadcast
 from jitad.primitives.view import expand_dims as _expand
 from jitad.primitives.view import squeeze as _squeeze
 from jitad.primitives.view import transpose as _transpose
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
 from jitad.trace.arrays import windows
 from jitad.trace.arrays.indexing import boxed, getitem
 from jitad.trace.arrays.viewing import through_view

@@ -19,7 +19,7 @@ import numpy as np
 
 from jitad.primitives.core import cast
 from jitad.primitives.scipy_ufuncs import ufuncs as sp
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
 from jitad.trace.dispatch import as_value, builder_in
 from jitad.trace.numpy_rules.elementwise import choose
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from jitad.primitives.core import cast
-from jitad.tape.core import Value
+from jitad.tape.builder import Value
 from jitad.trace.arrays.indexing import boxed
 from jitad.trace.dispatch import as_value, builder_in, call, refused
 from jitad.trace.scipy_rules.linalg import solve_triangular

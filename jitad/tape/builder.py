@@ -1,183 +1,18 @@
-"""The tape: an immutable list of primitive applications in SSA order.
-
-Data types of the whole library: `Aval` (shape and dtype of a value), `Node`
-(one application of a primitive), `Tape` (nodes, inputs, outputs), `Builder`
-(a tape in the making; equal nodes are one node) and `Value` (a handle on a node
-of a builder, with arithmetic, in which the rules are written).
+"""`Builder`, a tape in the making (equal nodes are one node), and `Value`, a handle on a node of a builder, with
+arithmetic, in which the rules are written.
 """
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from jitad.errors import LeakedTracerError, TapeError
-
-if TYPE_CHECKING:
-    from jitad.primitives.core import Primitive
-
-
-@dataclass(frozen=True, slots=True)
-class Aval:
-    """Shape and dtype of a value. `weak` marks what came from a Python number and
-    so, as in NumPy, does not raise the precision of what it meets."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    weak: bool = False
-
-    @property
-    def size(self) -> int:
-        return math.prod(self.shape)
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    def __str__(self) -> str:
-        short = {"float64": "f8", "float32": "f4", "int64": "i8", "bool": "b1"}.get(self.dtype.name, self.dtype.name)
-        if self.dtype == object:
-            return f"bundle of {self.shape[0]}"
-        return f"{short}[{','.join(map(str, self.shape))}]"
-
-
-class Where(NamedTuple):
-    """A line of the user's code."""
-
-    filename: str
-    line: int
-    function: str
-
-    def __str__(self) -> str:
-        return f"{self.filename}:{self.line}"
-
-
-class Guard(NamedTuple):
-    """The tape is right only while node `node` (0-d) has the value `expected`, as it had when the code at
-    `where` asked for it."""
-
-    node: int
-    expected: bool | int
-    where: Where | None
-
-
-class Constant:
-    """An array on the tape, compared by content so that equal constants are one node."""
-
-    __slots__ = ("_key", "value")
-
-    def __init__(self, value: Any):
-        array = np.array(value)
-        array.setflags(write=False)
-        self.value = array
-        self._key = (array.shape, array.dtype.str, array.tobytes())
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Constant) and self._key == other._key
-
-    def __repr__(self) -> str:
-        if self.value.size == 1:
-            return repr(self.value.item())
-        return f"<{self.value.dtype}{list(self.value.shape)}>"
-
-
-@dataclass(slots=True, eq=False)
-class Node:
-    """`prim` applied to the nodes numbered `inputs`; `where` is the user's line. Never changed once it is made; not
-    `frozen` because that takes a second for a million nodes."""
-
-    prim: Primitive
-    inputs: tuple[int, ...]
-    params: Mapping[str, Any]
-    aval: Aval
-    where: Where | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Tape:
-    """Nodes in SSA order. `inputs` and `outputs` are node numbers; `names` are the inputs' names,
-    `labels` the outputs'. Tapes that compute the same in the same way are equal, whatever their names
-    and lines."""
-
-    nodes: tuple[Node, ...]
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-    names: tuple[str, ...]
-    labels: tuple[str, ...] = ()
-    guards: tuple[Guard, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.nodes)
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Tape) and self._hash == other._hash
-                                 and self._content == other._content)
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    @cached_property
-    def _content(self) -> tuple[Any, ...]:
-        nodes = tuple((n.prim, n.inputs, tuple(sorted(n.params.items())), n.aval) for n in self.nodes)
-        return nodes, self.inputs, self.outputs, tuple(g[:2] for g in self.guards)
-
-    @cached_property
-    def _hash(self) -> int:
-        return hash(self._content)
-
-    @cached_property
-    def uses(self) -> tuple[tuple[int, ...], ...]:
-        """For each node the nodes that read it."""
-        users: list[list[int]] = [[] for _ in self.nodes]
-        for number, node in enumerate(self.nodes):
-            for i in dict.fromkeys(node.inputs):
-                users[i].append(number)
-        return tuple(map(tuple, users))
-
-    def check(self) -> Tape:
-        """Return the tape if it keeps its own rules, else raise `TapeError` with the node's surroundings."""
-        for number, node in enumerate(self.nodes):
-            if any(i >= number for i in node.inputs):
-                raise TapeError(f"node %{number} reads a later node:\n{self.format(around=number)}")
-            if node.prim.name in ("input", "const"):
-                continue
-            expected = node.prim.infer(*(self.nodes[i].aval for i in node.inputs), **node.params)
-            if (expected.shape, expected.dtype) != (node.aval.shape, node.aval.dtype):
-                raise TapeError(f"node %{number} should be {expected}:\n{self.format(around=number)}")
-        if any(not 0 <= o < len(self.nodes) for o in self.outputs):
-            raise TapeError(f"an output is not on the tape: {self.outputs}")
-        return self
-
-    def format(self, around: int | None = None) -> str:
-        """The tape as text, one node a line; with `around`, only the lines near that node."""
-        from jitad.tape.display import format_tape
-
-        return format_tape(self, around)
-
-    def __str__(self) -> str:
-        return self.format()
-
+from jitad.errors import JitadError, LeakedTracerError, TapeError
+from jitad.tape.tape import Tape, needed
+from jitad.tape.types import CONST, INPUT, TABLE, Aval, Constant, Guard, Handle, Node, Primitive, Where
 
 NO_PARAMS: dict[str, Any] = {}
-
-
-def needed(nodes: Sequence[Node], wanted: Iterable[int]) -> bytearray:
-    """For each node whether one of the `wanted` needs it."""
-    found = bytearray(len(nodes))
-    for number in wanted:
-        found[number] = 1
-    for number in range(len(nodes) - 1, -1, -1):
-        if found[number]:
-            for i in nodes[number].inputs:
-                found[i] = 1
-    return found
 
 
 class Builder:
@@ -205,16 +40,12 @@ class Builder:
         return self._wrap(self, number)
 
     def input(self, aval: Aval, name: str) -> Value:
-        from jitad.primitives.core import INPUT
-
         self.nodes.append(Node(INPUT, (), {}, aval, self.where()))
         self.inputs.append(len(self.nodes) - 1)
         self.names.append(name)
         return self.value(self.inputs[-1])
 
     def const(self, value: Any, weak: bool = False) -> Value:
-        from jitad.primitives.core import CONST
-
         constant = Constant(value)
         aval = Aval(constant.value.shape, constant.value.dtype, weak)
         return self.value(self._add(CONST, (), {"value": constant}, aval, None))
@@ -225,12 +56,24 @@ class Builder:
 
     def again(self, node: Node, inputs: Sequence[int]) -> Value:
         """A node of another tape, of these operands here."""
-        return self.value(self.constant(node) if node.prim.kind == "const" else
+        return self.value(self.constant(node) if node.constant is not None else
                           self.apply(node.prim, inputs, node.params, node.where))
+
+    def lift(self, operand: Any) -> Value:
+        """`operand` as a value of this builder; numbers and arrays become constants."""
+        if isinstance(operand, Value):
+            if operand.builder is not self:
+                raise self.foreign(operand)
+            return operand
+        return self.const(operand, weak=type(operand) in (int, float))
+
+    def foreign(self, value: Value) -> JitadError:
+        """The error for a value of another builder."""
+        return TapeError("values of two tapes have met")
 
     def guard(self, value: Value, expected: bool | int, where: Where | None = None) -> None:
         """Make the tape depend on `value` being `expected`; what a constant is needs no guard."""
-        if value.node.prim.kind != "const":
+        if value.node.constant is None:
             self.guards.setdefault(value.number, Guard(value.number, expected, where or self.where()))
 
     def apply(self, prim: Primitive, inputs: Sequence[int], params: Mapping[str, Any],
@@ -304,7 +147,7 @@ class Builder:
         for number, node in enumerate(tape.nodes):
             if number in numbers:
                 continue
-            if node.prim.name == "const":
+            if node.constant is not None:
                 numbers[number] = self.constant(node)
             else:
                 numbers[number] = self.apply(node.prim, [numbers[i] for i in node.inputs], node.params, node.where)
@@ -327,7 +170,7 @@ class Builder:
             found[number] = given[number] = 1
         order = [number for number, wanted in enumerate(found) if wanted]
         for number in order:
-            if self.nodes[number].prim.kind == "input" and not given[number]:
+            if self.nodes[number].is_input and not given[number]:
                 raise self._leaked(number)
         return order
 
@@ -349,10 +192,11 @@ class Builder:
                     tuple([g._replace(node=new[g.node]) for g in self.guards.values()]))
 
 
-class Value:
+class Value(Handle):
     """A node of a builder, with arithmetic. Rules are ordinary expressions on values."""
 
-    __slots__ = ("builder", "number")
+    __slots__ = ()
+    builder: Builder
     __array_ufunc__: Any = None
 
     def __init__(self, builder: Builder, number: int):
@@ -378,23 +222,18 @@ class Value:
     def ndim(self) -> int:
         return len(self.shape)
 
-    def _apply(self, name: str, *operands: Any) -> Any:
-        from jitad.primitives.core import TABLE
-
-        return TABLE[name](*operands)
-
-    def __add__(self, o: Any) -> Any: return self._apply("add", self, o)
-    def __radd__(self, o: Any) -> Any: return self._apply("add", o, self)
-    def __sub__(self, o: Any) -> Any: return self._apply("sub", self, o)
-    def __rsub__(self, o: Any) -> Any: return self._apply("sub", o, self)
-    def __mul__(self, o: Any) -> Any: return self._apply("mul", self, o)
-    def __rmul__(self, o: Any) -> Any: return self._apply("mul", o, self)
-    def __truediv__(self, o: Any) -> Any: return self._apply("div", self, o)
-    def __rtruediv__(self, o: Any) -> Any: return self._apply("div", o, self)
-    def __pow__(self, o: Any) -> Any: return self._apply("pow", self, o)
-    def __rpow__(self, o: Any) -> Any: return self._apply("pow", o, self)
-    def __neg__(self) -> Any: return self._apply("neg", self)
-    def __lt__(self, o: Any) -> Any: return self._apply("lt", self, o)
-    def __le__(self, o: Any) -> Any: return self._apply("le", self, o)
-    def __gt__(self, o: Any) -> Any: return self._apply("gt", self, o)
-    def __ge__(self, o: Any) -> Any: return self._apply("ge", self, o)
+    def __add__(self, o: Any) -> Any: return TABLE["add"](self, o)
+    def __radd__(self, o: Any) -> Any: return TABLE["add"](o, self)
+    def __sub__(self, o: Any) -> Any: return TABLE["sub"](self, o)
+    def __rsub__(self, o: Any) -> Any: return TABLE["sub"](o, self)
+    def __mul__(self, o: Any) -> Any: return TABLE["mul"](self, o)
+    def __rmul__(self, o: Any) -> Any: return TABLE["mul"](o, self)
+    def __truediv__(self, o: Any) -> Any: return TABLE["div"](self, o)
+    def __rtruediv__(self, o: Any) -> Any: return TABLE["div"](o, self)
+    def __pow__(self, o: Any) -> Any: return TABLE["pow"](self, o)
+    def __rpow__(self, o: Any) -> Any: return TABLE["pow"](o, self)
+    def __neg__(self) -> Any: return TABLE["neg"](self)
+    def __lt__(self, o: Any) -> Any: return TABLE["lt"](self, o)
+    def __le__(self, o: Any) -> Any: return TABLE["le"](self, o)
+    def __gt__(self, o: Any) -> Any: return TABLE["gt"](self, o)
+    def __ge__(self, o: Any) -> Any: return TABLE["ge"](self, o)
