@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jitad.compile.entry.runtime import Kernel, argument_type
+from jitad.compile.entry.kernel import Kernel, argument_type
 from jitad.passes.differentiate.modes import pullback
 from jitad.passes.optimise.rewrites import optimise
 from jitad.primitives.core import cast, select

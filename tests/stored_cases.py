@@ -104,7 +104,7 @@ def main():
     warnings.simplefilter("error", cache.ShapeChurnWarning)
     results = {case: outcome(case) for case in CASES}
     info = cache.info()
-    modules = ("numba", "jitad.compile.entry.runtime", "jitad.compile.lower.lower", "jitad.compile.emit.llvm",
+    modules = ("numba", "jitad.compile.entry.kernel", "jitad.compile.lower.lower", "jitad.compile.emit.llvm",
                "scipy.linalg", "scipy.special")
     print(json.dumps({"build": stored._build(), "results": results, "compiles": info.compiles, "misses": info.misses,
                       "modules": [m for m in modules if m in sys.modules]}))

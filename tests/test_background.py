@@ -12,7 +12,7 @@ import pytest
 
 import jitad
 from jitad import cache
-from jitad.compile.entry.runtime import Kernel
+from jitad.compile.entry.kernel import Kernel
 from jitad.errors import ArgumentTypeError
 from tests.public import compiling, fresh, same  # noqa: F401
 

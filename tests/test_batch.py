@@ -13,7 +13,7 @@ from scipy import special
 
 import jitad
 from jitad import TapeMismatchWarning, batch, jit, jit_grad, value_and_grad
-from jitad.compile.entry.runtime import Kernel
+from jitad.compile.entry.kernel import Kernel
 from jitad.errors import ArgumentTypeError, MutationError, OutputError, SignatureError
 from jitad.primitives.scan import Form
 

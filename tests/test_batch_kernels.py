@@ -15,7 +15,7 @@ from jitad.compile.emit.llvm import emit_llvm
 from jitad.compile.emit.python import emit_python
 from jitad.compile.llvm.ir import Module
 from jitad.compile.llvm.native import compile_module
-from jitad.compile.lower.loops import Buffer, Loop, Program, Transpose
+from jitad.compile.loops import Buffer, Loop, Program, Transpose
 from jitad.tape.expr import const
 
 SIZES = (1, 3, 4, 6, 8, 10, 12, 13, 16, 19)

@@ -12,7 +12,7 @@ import jitad
 from jitad.api.control import cond, fori_loop, scan, while_loop
 from jitad.cache.keys.identity import unwrap
 from jitad.compile.entry.arguments import argument_type
-from jitad.compile.entry.runtime import Kernel
+from jitad.compile.entry.kernel import Kernel
 from jitad.passes.batching.batched import batched
 from jitad.passes.batching.rules import full
 from jitad.passes.differentiate.modes import one, pullback

@@ -12,7 +12,7 @@ import pytest
 import jitad
 from jitad import batch, cache, jit, jit_grad, value_and_grad
 from jitad.cache.keys.signature import describe
-from jitad.compile.entry import runtime
+from jitad.compile.entry import kernel as runtime
 from jitad.compile.entry.layout import UnknownLayout
 from jitad.trace.leaves import altered, as_plain
 

@@ -12,7 +12,7 @@ import pytest
 from jitad import TapeMismatchWarning, cache, jit, jit_grad
 from jitad.cache.keys.captures import Plan
 from jitad.cache.keys.identity import Target
-from jitad.compile.entry import runtime
+from jitad.compile.entry import kernel as runtime
 from jitad.compile.entry.layout import UnknownLayout
 
 x3 = np.array([1.0, 2.0, 3.0])

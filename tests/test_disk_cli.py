@@ -99,7 +99,7 @@ def test_the_command_needs_no_compiler(filled):
         "import runpy, sys; sys.argv = ['jitad', 'cache', 'list']\n"
         "try: runpy.run_module('jitad', run_name='__main__')\n"
         "except SystemExit as end: assert not end.code\n"
-        "heavy = {'numba', 'scipy.linalg', 'scipy.special', 'platformdirs', 'jitad.compile.entry.runtime'}\n"
+        "heavy = {'numba', 'scipy.linalg', 'scipy.special', 'platformdirs', 'jitad.compile.entry.kernel'}\n"
         "assert not heavy & sys.modules.keys()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

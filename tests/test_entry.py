@@ -15,15 +15,15 @@ import numpy as np
 import pytest
 
 from jitad import cache, jit, jit_grad
+from jitad.compile.entry import kernel as runtime
 from jitad.compile.entry import layout as entry_layout
-from jitad.compile.entry import runtime
 from jitad.compile.entry.arguments import argument_type, layout_of
 from jitad.compile.entry.call import python_function
-from jitad.compile.entry.direct import WORTH_RELEASING, estimated_time
+from jitad.compile.entry.emit import WORTH_RELEASING, estimated_time
+from jitad.compile.entry.kernel import Kernel, SignatureMiss, StatusMiss
 from jitad.compile.entry.layout import UnknownLayout, layout
-from jitad.compile.entry.runtime import Kernel, SignatureMiss, StatusMiss
 from jitad.compile.llvm.native import load_code
-from jitad.compile.lower.loops import DTYPE_TAGS
+from jitad.compile.loops import DTYPE_TAGS
 from jitad.primitives.core import alias
 from jitad.primitives.view import broadcast_to
 from jitad.tape.builder import Builder

@@ -11,7 +11,7 @@ from complex_cases import differences, gradient, same, valued, weighed
 import jitad
 from jitad import cache, jit, jit_grad
 from jitad.compile.entry.arguments import argument_type
-from jitad.compile.entry.runtime import Kernel
+from jitad.compile.entry.kernel import Kernel
 from jitad.compile.routines.small_fft import convolution_length, factors, roots
 from jitad.errors import UnsupportedOperationError
 from jitad.tape.builder import Builder

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from llvmlite import binding
 
-from jitad.compile.emit.scalar import build, expansion
 from jitad.compile.llvm import ir
 from jitad.compile.llvm.builder import CONTRACT, FREE_ORDER, Builder
 from jitad.compile.llvm.ir import BOOL, DOUBLE, FLOAT, INT8, INT16, INT32, INT64, VOID, Function, Module, array
 from jitad.compile.llvm.native import compile_module
+from jitad.compile.scalar.expressions import build, expansion
 from jitad.tape.expr import call, const, var
 
 CTYPES = {DOUBLE: ctypes.c_double, FLOAT: ctypes.c_float, INT64: ctypes.c_int64, INT32: ctypes.c_int32,

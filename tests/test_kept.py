@@ -14,7 +14,7 @@ import pytest
 import jitad
 from jitad import cache
 from jitad.cache.disk import DiskCacheWarning
-from jitad.compile.entry import kept
+from jitad.compile.llvm import object_cache as kept
 
 X = np.linspace(-1.0, 1.0, 60).reshape(20, 3)
 Y = (X[:, 0] > 0).astype(float)

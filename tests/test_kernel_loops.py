@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import jitad
-from jitad.compile.lower.jam import in_turn, jammed
-from jitad.compile.lower.loops import Accumulator, Combine, Let, Loop, Store, Update
+from jitad.compile.loops import Accumulator, Combine, Let, Loop, Store, Update
+from jitad.compile.lower.unroll_and_jam import in_turn, jammed
 from jitad.tape.expr import const, load, var
 
 

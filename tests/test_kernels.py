@@ -12,7 +12,7 @@ from many import Many
 from programs import argument, call, run
 
 import jitad.primitives  # noqa: F401  (fills the table)
-from jitad.compile.entry.runtime import Kernel, Miss, SignatureMiss, StatusMiss
+from jitad.compile.entry.kernel import Kernel, Miss, SignatureMiss, StatusMiss
 from jitad.compile.reference.python_backend import compile_python, load_python
 from jitad.passes.differentiate.modes import pullback
 from jitad.primitives.core import SUPPORTED, cast, select

@@ -6,7 +6,7 @@ import pytest
 from checks import cases
 
 from jitad.compile.entry.arguments import argument_type
-from jitad.compile.entry.runtime import Kernel
+from jitad.compile.entry.kernel import Kernel
 from jitad.compile.lower.lower import program_of
 from jitad.compile.reference.python_backend import load_python
 from jitad.primitives.linalg.matrices import mT

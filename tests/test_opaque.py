@@ -29,8 +29,8 @@ from jitad import (
     stop_gradient,
 )
 from jitad.compile.emit.python import emit_python
-from jitad.compile.entry.opaque import taken
 from jitad.compile.lower.lower import program_of
+from jitad.compile.routines.opaque import taken
 from jitad.testing.checks import check_grads
 
 grid = np.linspace(-4.0, 4.0, 4001)

@@ -18,7 +18,7 @@ import stored_cases
 from stored_cases import CASES, x3
 
 from jitad import cache, jit_grad, value_and_grad
-from jitad.compile.entry.forks import Gate, gate
+from jitad.compile.llvm.fork_guard import Gate, gate
 
 HERE = Path(__file__).parent
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

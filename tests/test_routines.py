@@ -15,7 +15,7 @@ from jitad.compile.emit.llvm import emit_llvm
 from jitad.compile.emit.python import emit_python
 from jitad.compile.llvm import ir
 from jitad.compile.llvm.native import compile_module
-from jitad.compile.lower.loops import STATUS_LINALG, Buffer, Call, Program
+from jitad.compile.loops import STATUS_LINALG, Buffer, Call, Program
 from jitad.compile.lower.lower import _routine
 from jitad.compile.reference import (
     fft as machine_fft,

@@ -9,8 +9,8 @@ import pytest
 from scipy import special
 
 import jitad.primitives  # noqa: F401  (fills the table)
+from jitad.compile.llvm.cython_special import is_special
 from jitad.compile.math.algorithms import ROUTINES
-from jitad.compile.math.cython_special import is_special
 from jitad.compile.math.table import EXPANSIONS
 from jitad.compile.reference import scalar as scalar_numpy
 from jitad.primitives import scalars

@@ -7,7 +7,7 @@ from scipy.special import logsumexp
 
 import jitad
 from jitad.cache.keys.identity import unwrap
-from jitad.compile.entry.runtime import Kernel, argument_type
+from jitad.compile.entry.kernel import Kernel, argument_type
 from jitad.compile.reference.python_backend import load_python
 from jitad.passes.differentiate.modes import one, pullback, pushforward
 from jitad.passes.optimise.rewrites import optimise

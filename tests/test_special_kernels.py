@@ -13,12 +13,11 @@ import pytest
 from scipy import special
 
 import jitad
-from jitad.compile.emit import columns as scalar_loops
-from jitad.compile.entry.runtime import Kernel, argument_type
-from jitad.compile.llvm import ir
+from jitad.compile.entry.kernel import Kernel, argument_type
+from jitad.compile.llvm import cython_special, ir
 from jitad.compile.llvm.native import compile_module, load_code
-from jitad.compile.math import cython_special
 from jitad.compile.reference.python_backend import load_python
+from jitad.compile.scalar import columns as scalar_loops
 from jitad.passes.optimise.rewrites import optimise
 from jitad.tape.builder import Builder
 from jitad.tape.evaluate import evaluate

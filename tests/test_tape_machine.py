@@ -9,9 +9,9 @@ from long_programs import irregular
 
 import jitad
 from jitad.compile.entry.kernel_errors import SignatureMiss, StatusMiss
-from jitad.compile.lower.loops import tag
+from jitad.compile.llvm.cython_special import is_special
+from jitad.compile.loops import tag
 from jitad.compile.math.algorithms import ROUTINES
-from jitad.compile.math.cython_special import is_special
 from jitad.compile.tapemachine import schedule as schedule
 from jitad.compile.tapemachine.machine import machine_of
 from jitad.passes.differentiate.modes import one, pullback

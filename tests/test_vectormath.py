@@ -37,7 +37,6 @@ from vectormath_reference import (
 )
 
 from jitad import jit
-from jitad.compile.emit import scalar as scalar_llvm
 from jitad.compile.llvm import ir
 from jitad.compile.llvm.builder import Builder
 from jitad.compile.llvm.native import compile_module
@@ -45,6 +44,7 @@ from jitad.compile.math import explog as vectormath_explog
 from jitad.compile.math.numba import intrinsic
 from jitad.compile.math.table import EXPANSIONS
 from jitad.compile.reference import scalar as scalar_numpy
+from jitad.compile.scalar import expressions as scalar_llvm
 from jitad.tape.expr import call, cast, const, select, var
 
 

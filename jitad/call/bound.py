@@ -14,8 +14,8 @@ from jitad.call.request.request import Arguments
 from jitad.call.request.results import bare, write_out
 from jitad.call.warm import free_function
 from jitad.compile.entry.arguments import argument_type
-from jitad.compile.entry.forks import gate
 from jitad.compile.entry.kernel_errors import Miss, StatusMiss, weakly
+from jitad.compile.llvm.fork_guard import gate
 from jitad.errors import SignatureError
 from jitad.passes.split.prologue import THIN, Split, split
 from jitad.tape.display import Text

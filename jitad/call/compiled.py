@@ -10,7 +10,7 @@ import numpy as np
 
 from jitad.call.build.entry import Entry
 from jitad.call.request.request import Arguments
-from jitad.compile.entry.forks import gate
+from jitad.compile.llvm.fork_guard import gate
 from jitad.errors import SignatureError, UnsupportedOperationError
 from jitad.tape.display import Text
 from jitad.tape.tape import Tape
@@ -117,7 +117,7 @@ class CompiledTape:
     @cached_property
     def _printable(self) -> Any:
         """The kernel with its program, which one from the disk does not have."""
-        from jitad.compile.entry.runtime import Kernel
+        from jitad.compile.entry.kernel import Kernel
 
         return self._kernel if isinstance(self._kernel, Kernel) else Kernel(self.tape, self._kernel.kinds)
 

@@ -20,7 +20,7 @@ from jitad.call.build.batch import example_of
 from jitad.call.build.entry import recorded, requested, rerolled
 from jitad.call.request.request import WORDS, Arguments, Request
 from jitad.call.request.sparse import elements
-from jitad.compile.entry.forks import gate
+from jitad.compile.llvm.fork_guard import gate
 from jitad.errors import NonFiniteError
 from jitad.primitives.scan import Form, pick, run_body
 from jitad.tape.evaluate import evaluate_node

@@ -22,8 +22,8 @@ from jitad.call.methods import Methods
 from jitad.call.request.parameters import Parameters
 from jitad.call.request.request import DEFAULTS, Arguments, Request, Settings, checked_tier, differences, take_apart
 from jitad.call.request.results import write_out
-from jitad.compile.entry.forks import gate
 from jitad.compile.entry.kernel_errors import weakly
+from jitad.compile.llvm.fork_guard import gate
 from jitad.errors import ArgumentTypeError, CaptureError, MutationError
 from jitad.tape.display import Text
 from jitad.trace.recorder import uncollected

@@ -33,7 +33,7 @@ class Code:
                  operands: tuple[Aval, ...], size: int, dtype: np.dtype[Any]) -> None:
         self.name, self.function, self.serve = name, function, serve
         self.operands, self.size, self.dtype = operands, size, dtype
-        self.entry: Any = None                           # how compiled code calls it; see `jitad.compile.entry.opaque`
+        self.entry: Any = None                           # how compiled code calls it: `jitad.compile.routines.opaque`
 
     def __repr__(self) -> str:
         return f"`{self.name}`"

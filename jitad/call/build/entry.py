@@ -15,7 +15,7 @@ import numpy as np
 from jitad.cache.keys.captures import Plan
 from jitad.cache.keys.identity import Target
 from jitad.cache.keys.signature import Signature
-from jitad.compile.entry.forks import gate
+from jitad.compile.llvm.fork_guard import gate
 from jitad.call.build.derive import Argument, Derivation
 from jitad.call.build.batch import examples, in_batches
 from jitad.call.build.machine import choose, suited
@@ -163,7 +163,7 @@ class Entry:
         kernel = self.kernels.get(kinds)
         if kernel is None:
             with gate, uncollected(), self.lock:
-                from jitad.compile.entry.runtime import Kernel
+                from jitad.compile.entry.kernel import Kernel
                 from jitad.compile.tapemachine.machine import MachineKernel
 
                 kernel = self.kernels.get(kinds)

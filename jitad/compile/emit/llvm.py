@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 
 from jitad.compile.emit.loop_hints import NO_LANES, Hint, loop_hints
-from jitad.compile.emit.scalar import TYPES, build, constant
 from jitad.compile.emit.transpose import emit_transpose
 from jitad.compile.llvm import ir
 from jitad.compile.llvm.builder import CONTRACT, FREE_ORDER, Builder
 from jitad.compile.llvm.ir import BOOL, INT8, INT32, INT64, RAW, VOID
-from jitad.compile.lower.loops import (
+from jitad.compile.loops import (
     STATUS_MEMORY,
     Accumulator,
     Assign,
@@ -39,6 +38,7 @@ from jitad.compile.lower.loops import (
     Update,
 )
 from jitad.compile.routines.table import build_routine
+from jitad.compile.scalar.expressions import TYPES, build, constant
 from jitad.tape.expr import Expr
 
 MEMORY: dict[str, ir.Type] = {**TYPES, "b1": INT8}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from jitad.compile.lower.loops import TINY, Combine, Let, Loop, Store, Update
+from jitad.compile.loops import TINY, Combine, Let, Loop, Store, Update
 from jitad.compile.math.table import EXPANSIONS
 from jitad.tape.expr import Expr
 

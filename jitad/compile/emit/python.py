@@ -11,7 +11,7 @@ import textwrap
 import zlib
 from collections.abc import Iterable
 
-from jitad.compile.lower.loops import (
+from jitad.compile.loops import (
     Accumulator,
     Assign,
     Buffer,

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from jitad.compile.lower.loops import Program
+from jitad.compile.loops import Program
 from jitad.tape.tape import Tape
 
 

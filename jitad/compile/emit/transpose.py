@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from jitad.compile.llvm.builder import Builder
 from jitad.compile.llvm.ir import DOUBLE, INT64, vector
-from jitad.compile.lower.loops import Transpose
+from jitad.compile.loops import Transpose
 
 if TYPE_CHECKING:
     from jitad.compile.emit.llvm import _Emitter

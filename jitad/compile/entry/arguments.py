@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jitad.compile.lower.loops import DTYPE_TAGS
+from jitad.compile.loops import DTYPE_TAGS
 
 C_ORDER, F_ORDER, ALIGNED = 0x1, 0x2, 0x100            # of NumPy's flags
 

@@ -16,17 +16,17 @@ import numpy as np
 from jitad.compile.emit.llvm import MEMORY, emit_llvm
 from jitad.compile.entry.arguments import ArgumentType, argument_type, layout_of
 from jitad.compile.entry.call import python_function
-from jitad.compile.entry.direct import Entry, declare_entry
-from jitad.compile.entry.kept import compile_kept
+from jitad.compile.entry.emit import Entry, declare_entry
+from jitad.compile.entry.kernel import SWEEP, Kernel
 from jitad.compile.entry.kernel_errors import Miss
 from jitad.compile.entry.layout import PLACES, WORD, UnknownLayout, layout
-from jitad.compile.entry.opaque import raising
-from jitad.compile.entry.runtime import SWEEP, Kernel
 from jitad.compile.llvm import ir
 from jitad.compile.llvm.ir import INT64
 from jitad.compile.llvm.native import Native
-from jitad.compile.lower.loops import Buffer, Program
+from jitad.compile.llvm.object_cache import compile_kept
+from jitad.compile.loops import Buffer, Program
 from jitad.compile.lower.lower import program_of
+from jitad.compile.routines.opaque import raising
 from jitad.primitives.custom import has_code
 from jitad.tape.tape import Tape
 

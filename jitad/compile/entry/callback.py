@@ -18,13 +18,13 @@ import numpy as np
 
 from jitad.compile.emit.llvm import MEMORY, emit_llvm
 from jitad.compile.entry.bound import in_order, order_of, word
-from jitad.compile.entry.kept import compile_kept
-from jitad.compile.entry.opaque import taken
 from jitad.compile.llvm import ir
 from jitad.compile.llvm.builder import Builder
 from jitad.compile.llvm.ir import DOUBLE, INT64
-from jitad.compile.lower.loops import STATUS_LINALG, Buffer, Program
+from jitad.compile.llvm.object_cache import compile_kept
+from jitad.compile.loops import STATUS_LINALG, Buffer, Program
 from jitad.compile.lower.lower import program_of
+from jitad.compile.routines.opaque import taken
 from jitad.tape.tape import Tape
 
 NAME = "jitad_callback"

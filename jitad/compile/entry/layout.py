@@ -20,7 +20,7 @@ import numpy as np
 
 from jitad.compile.entry.arguments import scalar_types
 from jitad.compile.entry.kernel_errors import SignatureMiss, StatusMiss
-from jitad.compile.lower.loops import DTYPE_TAGS
+from jitad.compile.loops import DTYPE_TAGS
 
 WORD = 8
 NEW_ARRAY = 94                                         # PyArray_NewFromDescr in NumPy's table; number 2 is the class

@@ -17,7 +17,7 @@ from numba.extending import intrinsic
 
 from jitad.compile.entry.arguments import ArgumentType, argument_type
 from jitad.compile.entry.kernel_errors import SignatureMiss, StatusMiss
-from jitad.compile.lower.loops import DTYPE_TAGS, Buffer, Program
+from jitad.compile.loops import DTYPE_TAGS, Buffer, Program
 
 INT64 = ir.IntType(64)
 MEMORY: dict[str, ir.Type] = {"f8": ir.DoubleType(), "f4": ir.FloatType(), "b1": ir.IntType(8), **{

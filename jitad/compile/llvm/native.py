@@ -10,8 +10,8 @@ from typing import Any
 import llvmlite
 from llvmlite import binding
 
+from jitad.compile.llvm.cython_special import register_named
 from jitad.compile.llvm.ir import Module
-from jitad.compile.math.cython_special import register_named
 
 VECTOR_WIDTH = 512             # bits to prefer where the processor has them (LLVM alone takes 256); 0: LLVM's choice
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jitad.compile.lower.loops import (
+from jitad.compile.loops import (
     STATUS_GUARD,
     STATUS_INDEX,
     Buffer,

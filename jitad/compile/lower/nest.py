@@ -8,9 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from jitad.compile.lower.jam import ROWS as LANES
-from jitad.compile.lower.jam import in_turn, jammed
-from jitad.compile.lower.loops import (
+from jitad.compile.loops import (
     STATUS_RANGE,
     Accumulator,
     Assign,
@@ -24,6 +22,8 @@ from jitad.compile.lower.loops import (
     tag,
 )
 from jitad.compile.lower.names import VARIABLES
+from jitad.compile.lower.unroll_and_jam import ROWS as LANES
+from jitad.compile.lower.unroll_and_jam import in_turn, jammed
 from jitad.compile.plan.index import Indices, variable
 from jitad.compile.plan.pull import Pull
 from jitad.compile.plan.roots import Root

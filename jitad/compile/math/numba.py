@@ -9,8 +9,8 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic as numba_intrinsic
 
-from jitad.compile.emit.scalar import expansion
 from jitad.compile.llvm.ir import Global, Signature
+from jitad.compile.scalar.expressions import expansion
 
 KINDS: dict[str, ir.Type] = {"double": ir.DoubleType(), "i64": ir.IntType(64), "i32": ir.IntType(32),
                              "ptr": ir.DoubleType().as_pointer(), "void": ir.VoidType()}

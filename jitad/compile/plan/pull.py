@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from jitad.compile.lower.loops import tag
+from jitad.compile.loops import tag
 from jitad.compile.plan.index import Affine, Index, Indices, as_expr, flattened, through, unflattened
 from jitad.compile.plan.logistic import logistic_form
 from jitad.compile.plan.prepare import wrapped

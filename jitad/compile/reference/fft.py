@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jitad.compile.lower.loops import STATUS_OK
+from jitad.compile.loops import STATUS_OK
 from jitad.primitives import fft as rows
 
 

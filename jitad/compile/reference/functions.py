@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from jitad.compile.entry.opaque import call_by_address as opaque  # noqa: F401
 from jitad.compile.reference import linalg as machine_linalg
 from jitad.compile.reference.fft import dft, idft, irdft, rdft  # noqa: F401
 from jitad.compile.reference.order import argsort, positions  # noqa: F401  (for generated source)
 from jitad.compile.reference.scalar import OPERATIONS, math_function
 from jitad.compile.reference.sparse import sparse_columns, sparse_entries, sparse_rows  # noqa: F401
+from jitad.compile.routines.opaque import call_by_address as opaque  # noqa: F401
 
 
 def select(condition: Any, a: Any, b: Any) -> Any:

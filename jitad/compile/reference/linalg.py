@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jitad.compile.lower.loops import STATUS_LINALG, STATUS_OK
+from jitad.compile.loops import STATUS_LINALG, STATUS_OK
 
 
 def _put(out: Any, evaluate: Callable[[], Any]) -> int:

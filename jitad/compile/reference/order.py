@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from jitad.compile.lower.loops import STATUS_OK
+from jitad.compile.loops import STATUS_OK
 
 
 def argsort(out: Any, x: Any, lines: int, n: int) -> int:

@@ -8,7 +8,7 @@ import numba
 
 from jitad.compile.emit.python import emit_python
 from jitad.compile.llvm.builder import FREE_ORDER
-from jitad.compile.lower.loops import Program
+from jitad.compile.loops import Program
 from jitad.compile.math.numba import intrinsic
 from jitad.compile.reference import functions as machine
 from jitad.compile.reference import linalg as machine_linalg

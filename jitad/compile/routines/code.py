@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from jitad.compile.emit.scalar import call_by_name
 from jitad.compile.llvm import ir
 from jitad.compile.llvm.builder import CONTRACT, FREE_ORDER, Builder
 from jitad.compile.llvm.ir import BOOL, DOUBLE, INT8, INT32, INT64, RAW, VOID
-from jitad.compile.lower.loops import STATUS_LINALG
+from jitad.compile.loops import STATUS_LINALG
+from jitad.compile.scalar.expressions import call_by_name
 
 STACK_BYTES = 8192              # work memory up to this size is on the stack
 Index = Any                     # int or LLVM value

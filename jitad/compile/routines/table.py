@@ -17,10 +17,10 @@ from typing import Any
 
 from llvmlite import binding
 
-from jitad.compile.entry import opaque
 from jitad.compile.routines import fft as fft
 from jitad.compile.routines import functions as functions
 from jitad.compile.routines import general as general
+from jitad.compile.routines import opaque
 from jitad.compile.routines import spectral as spectral
 from jitad.compile.routines.cholesky import cholesky, cholesky_inverse
 from jitad.compile.routines.code import Code

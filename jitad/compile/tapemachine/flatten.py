@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from jitad.compile.lower.loops import DTYPE_TAGS
+from jitad.compile.loops import DTYPE_TAGS
 from jitad.compile.tapemachine.opcodes import OpCode
 from jitad.primitives.reduce import parse
 from jitad.tape.tape import needed

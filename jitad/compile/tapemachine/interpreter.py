@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from jitad.compile.entry.forks import gate
-from jitad.compile.entry.kept import compile_kept
 from jitad.compile.llvm import ir
 from jitad.compile.llvm.builder import Builder
+from jitad.compile.llvm.fork_guard import gate
 from jitad.compile.llvm.ir import DOUBLE, INT32, INT64
 from jitad.compile.llvm.native import Native
+from jitad.compile.llvm.object_cache import compile_kept
 from jitad.compile.tapemachine.lane import Lane, live, loop, taken
 from jitad.compile.tapemachine.opcodes import Chain, Code, Mixture, OpCode
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from jitad.compile.emit.scalar import TYPES, build
 from jitad.compile.llvm.builder import Builder
 from jitad.compile.llvm.ir import BOOL, DOUBLE, FLOAT, INT32, INT64, Module
-from jitad.compile.lower.loops import tag
+from jitad.compile.loops import tag
+from jitad.compile.scalar.expressions import TYPES, build
 from jitad.compile.tapemachine.opcodes import Contribution, Mixture, OpCode
 from jitad.tape.expr import Expr
 

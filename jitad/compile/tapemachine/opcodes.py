@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jitad.compile.lower.loops import tag
-from jitad.compile.math.cython_special import is_special
+from jitad.compile.llvm.cython_special import is_special
+from jitad.compile.loops import tag
 from jitad.compile.plan.pull import Pull
 from jitad.passes.differentiate.modes import one, pullback
 from jitad.passes.optimise.rewrites import optimise

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jitad.compile.lower.loops import Let, Loop, Statement, Stop, Store
+from jitad.compile.loops import Let, Loop, Statement, Stop, Store
 from jitad.compile.plan.index import Affine, Indices
 from jitad.compile.plan.pull import Pull
 from jitad.primitives.scan import Form

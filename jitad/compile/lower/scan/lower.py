@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jitad.compile.lower.loops import Accumulator, Assign, Let, Loop, Statement, Store, tag
+from jitad.compile.loops import Accumulator, Assign, Let, Loop, Statement, Store, tag
 from jitad.compile.lower.scan.loop import ScanLoop
 from jitad.compile.lower.scan.tiles import TiledLoop, tiled
 from jitad.compile.lower.scan.unroll import Unrolled, unrollable

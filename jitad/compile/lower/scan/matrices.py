@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from jitad.compile.lower.loops import STATUS_LINALG, Return, Statement
+from jitad.compile.loops import STATUS_LINALG, Return, Statement
 from jitad.tape.expr import Expr, call, const, select
 
 

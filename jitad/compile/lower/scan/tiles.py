@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from jitad.compile.lower.loops import (
+from jitad.compile.loops import (
     STATUS_INDEX,
     Accumulator,
     Combine,

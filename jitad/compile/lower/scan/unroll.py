@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jitad.compile.lower.loops import STATUS_INDEX, STATUS_RANGE, Let, Return, Statement, tag
+from jitad.compile.loops import STATUS_INDEX, STATUS_RANGE, Let, Return, Statement, tag
 from jitad.compile.lower.scan.matrices import Matrices
 from jitad.compile.plan.index import Affine, Indices, as_expr, through
 from jitad.compile.plan.pull import Pull

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jitad.compile.lower.loops import Accumulator, Combine, Let, Loop, Statement, Store, Update
+from jitad.compile.loops import Accumulator, Combine, Let, Loop, Statement, Store, Update
 from jitad.tape.expr import Expr, const, var
 
 ROWS = 4

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import Any
 
-from jitad.compile.emit.columns import build_loop, build_sum
 from jitad.compile.llvm.builder import CONTRACT, Builder
+from jitad.compile.llvm.cython_special import is_special
 from jitad.compile.llvm.ir import (
     BOOL,
     DOUBLE,
@@ -30,9 +30,9 @@ from jitad.compile.llvm.ir import (
     Value,
 )
 from jitad.compile.math.algorithms import ROUTINES
-from jitad.compile.math.calls import special_call
-from jitad.compile.math.cython_special import is_special
 from jitad.compile.math.table import EXPANSIONS, WHOLE
+from jitad.compile.scalar.columns import build_loop, build_sum
+from jitad.compile.scalar.special_calls import special_call
 from jitad.tape.expr import COMPARISONS, Expr, call, var
 
 NARROW = {f"{sign}{kind.width // 8}": kind for sign in "iu" for kind in (INT8, INT16, INT32)}

@@ -19,7 +19,7 @@ from jitad.compile.entry.layout import PLACES, WORD, Layout
 from jitad.compile.llvm import ir
 from jitad.compile.llvm.builder import Builder
 from jitad.compile.llvm.ir import INT32, INT64, RAW
-from jitad.compile.lower.loops import (
+from jitad.compile.loops import (
     DTYPE_TAGS,
     Accumulator,
     Buffer,

@@ -16,7 +16,7 @@ import numpy as np
 
 from jitad.compile.entry.kernel_errors import StatusMiss, marked
 from jitad.compile.llvm.ir import INT64, RAW, Signature, array
-from jitad.compile.lower.loops import STATUS_OK
+from jitad.compile.loops import STATUS_OK
 from jitad.primitives.custom import Code, opaque
 from jitad.tape.tape import Tape
 

@@ -16,14 +16,14 @@ from jitad.compile.emit.llvm import emit_llvm
 from jitad.compile.emit.python import emit_python
 from jitad.compile.entry.arguments import ArgumentType, argument_type, layout_of
 from jitad.compile.entry.call import python_function
-from jitad.compile.entry.direct import emit_entry
+from jitad.compile.entry.emit import emit_entry
 from jitad.compile.entry.kernel_errors import Miss, SignatureMiss, StatusMiss
 from jitad.compile.entry.layout import Layout, UnknownLayout, layout
-from jitad.compile.entry.opaque import relaying
 from jitad.compile.llvm.ir import Module
 from jitad.compile.llvm.native import Native, compile_module
-from jitad.compile.lower.loops import Call, Loop, Program, Statement
+from jitad.compile.loops import Call, Loop, Program, Statement
 from jitad.compile.lower.lower import program_of
+from jitad.compile.routines.opaque import relaying
 from jitad.primitives.custom import has_code
 from jitad.tape.tape import Tape
 

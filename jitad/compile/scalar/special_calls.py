@@ -6,8 +6,8 @@ from typing import Any
 
 from jitad.compile.llvm import ir
 from jitad.compile.llvm.builder import Builder
+from jitad.compile.llvm.cython_special import PREFIX, Function, found, functions, register
 from jitad.compile.llvm.ir import DOUBLE, INT32, INT64
-from jitad.compile.math.cython_special import PREFIX, Function, found, functions, register
 
 KINDS = {"double": DOUBLE, "Py_ssize_t": INT64, "double *": DOUBLE.as_pointer(), "int": INT32}
 
