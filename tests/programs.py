@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from jitad.compile.entry.kernel import Kernel, argument_type
+from jitad.compile.entry.arguments import argument_type
+from jitad.compile.entry.kernel import Kernel
 from jitad.passes.differentiate.modes import pullback
 from jitad.passes.optimise.rewrites import optimise
 from jitad.primitives.core import cast, select

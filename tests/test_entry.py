@@ -20,7 +20,8 @@ from jitad.compile.entry import layout as entry_layout
 from jitad.compile.entry.arguments import argument_type, layout_of
 from jitad.compile.entry.call import python_function
 from jitad.compile.entry.emit import WORTH_RELEASING, estimated_time
-from jitad.compile.entry.kernel import Kernel, SignatureMiss, StatusMiss
+from jitad.compile.entry.kernel import Kernel
+from jitad.compile.entry.kernel_errors import SignatureMiss, StatusMiss
 from jitad.compile.entry.layout import UnknownLayout, layout
 from jitad.compile.llvm.native import load_code
 from jitad.compile.loops import DTYPE_TAGS

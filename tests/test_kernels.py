@@ -10,10 +10,11 @@ import pytest
 from checks import cases
 from many import Many
 from programs import argument, call, run
+from source_backend import compile_python, load_python
 
 import jitad.primitives  # noqa: F401  (fills the table)
-from jitad.compile.entry.kernel import Kernel, Miss, SignatureMiss, StatusMiss
-from jitad.compile.reference.python_backend import compile_python, load_python
+from jitad.compile.entry.kernel import Kernel
+from jitad.compile.entry.kernel_errors import Miss, SignatureMiss, StatusMiss
 from jitad.passes.differentiate.modes import pullback
 from jitad.primitives.core import SUPPORTED, cast, select
 from jitad.primitives.reduce import contract, cumsum, reduce_sum

@@ -4,11 +4,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from checks import cases
+from source_backend import load_python
 
 from jitad.compile.entry.arguments import argument_type
 from jitad.compile.entry.kernel import Kernel
 from jitad.compile.lower.lower import program_of
-from jitad.compile.reference.python_backend import load_python
 from jitad.primitives.linalg.matrices import mT
 from jitad.primitives.linalg.spectral import column
 from jitad.tape.builder import Builder

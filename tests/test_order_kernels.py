@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from order_cases import FREE, GUARDED
 from programs import call, compare, run
+from source_backend import load_python
 from test_order import numbers, tape_of
 
 from jitad import jit
-from jitad.compile.reference.python_backend import load_python
 from jitad.passes.differentiate.modes import pullback
 from jitad.tape.builder import Builder
 from jitad.tape.evaluate import evaluate

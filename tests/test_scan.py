@@ -4,11 +4,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.special import logsumexp
+from source_backend import load_python
 
 import jitad
 from jitad.cache.keys.identity import unwrap
-from jitad.compile.entry.kernel import Kernel, argument_type
-from jitad.compile.reference.python_backend import load_python
+from jitad.compile.entry.arguments import argument_type
+from jitad.compile.entry.kernel import Kernel
 from jitad.passes.differentiate.modes import one, pullback, pushforward
 from jitad.passes.optimise.rewrites import optimise
 from jitad.tape.evaluate import evaluate

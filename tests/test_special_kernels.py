@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import special
+from source_backend import load_python
 
 import jitad
-from jitad.compile.entry.kernel import Kernel, argument_type
+from jitad.compile.entry.arguments import argument_type
+from jitad.compile.entry.kernel import Kernel
 from jitad.compile.llvm import cython_special, ir
 from jitad.compile.llvm.native import compile_module, load_code
-from jitad.compile.reference.python_backend import load_python
 from jitad.compile.scalar import columns as scalar_loops
 from jitad.passes.optimise.rewrites import optimise
 from jitad.tape.builder import Builder

@@ -16,6 +16,7 @@ import numba
 import numpy as np
 import pytest
 from llvmlite import binding
+from numba_math import intrinsic
 from vectormath_reference import (
     BINARY,
     CASES,
@@ -41,7 +42,6 @@ from jitad.compile.llvm import ir
 from jitad.compile.llvm.builder import Builder
 from jitad.compile.llvm.native import compile_module
 from jitad.compile.math import explog as vectormath_explog
-from jitad.compile.math.numba import intrinsic
 from jitad.compile.math.table import EXPANSIONS
 from jitad.compile.reference import scalar as scalar_numpy
 from jitad.compile.scalar import expressions as scalar_llvm

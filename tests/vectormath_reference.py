@@ -9,9 +9,9 @@ from typing import Any
 import mpmath as mp
 import numba
 import numpy as np
+from numba_math import intrinsic
 from scipy import special
 
-from jitad.compile.math.numba import intrinsic
 from jitad.compile.math.table import EXPANSIONS
 from jitad.compile.reference import scalar as scalar_numpy
 from jitad.tape.expr import var

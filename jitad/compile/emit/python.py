@@ -1,7 +1,7 @@
 """The first emitter: a program as Python source.
 
 The source is a plain Python function over NumPy arrays, to be read and stepped
-through as it is; numba compiles the same text (`python_backend`), to check the LLVM emitter.
+through as it is.
 """
 from __future__ import annotations
 

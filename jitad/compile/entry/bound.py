@@ -20,13 +20,13 @@ from jitad.compile.entry.emit import Entry, declare_entry
 from jitad.compile.entry.kernel import SWEEP, Kernel
 from jitad.compile.entry.kernel_errors import Miss
 from jitad.compile.entry.layout import PLACES, WORD, UnknownLayout, layout
+from jitad.compile.entry.relay import raising
 from jitad.compile.llvm import ir
 from jitad.compile.llvm.ir import INT64
 from jitad.compile.llvm.native import Native
 from jitad.compile.llvm.object_cache import compile_kept
 from jitad.compile.loops import Buffer, Program
 from jitad.compile.lower.lower import program_of
-from jitad.compile.routines.opaque import raising
 from jitad.primitives.custom import has_code
 from jitad.tape.tape import Tape
 

@@ -14,20 +14,17 @@ from typing import Any
 
 from jitad.compile.emit.llvm import emit_llvm
 from jitad.compile.emit.python import emit_python
-from jitad.compile.entry.arguments import ArgumentType, argument_type, layout_of
+from jitad.compile.entry.arguments import ArgumentType, layout_of
 from jitad.compile.entry.call import python_function
 from jitad.compile.entry.emit import emit_entry
-from jitad.compile.entry.kernel_errors import Miss, SignatureMiss, StatusMiss
 from jitad.compile.entry.layout import Layout, UnknownLayout, layout
+from jitad.compile.entry.relay import relaying
 from jitad.compile.llvm.ir import Module
 from jitad.compile.llvm.native import Native, compile_module
 from jitad.compile.loops import Call, Loop, Program, Statement
 from jitad.compile.lower.lower import program_of
-from jitad.compile.routines.opaque import relaying
 from jitad.primitives.custom import has_code
 from jitad.tape.tape import Tape
-
-__all__ = ["ArgumentType", "Kernel", "Miss", "SignatureMiss", "StatusMiss", "argument_type", "layout_of"]
 
 SWEEP = "jitad_sweep"
 
@@ -37,7 +34,7 @@ class Kernel:
     """The compiled form of one tape for arguments of one layout.
 
     `call(*inputs)` returns the outputs (arrays fresh, 0-d ones as numbers), a tuple if
-    there are several. Raises `Miss` if an argument's type or shape is not the tape's.
+    there are several. Raises `kernel_errors.Miss` if an argument's type or shape is not the tape's.
     """
 
     tier = "kernel"

@@ -1,7 +1,7 @@
 """The functions that generated source calls, as plain Python.
 
 A generated file imports them from here and so can be run and stepped through
-without numba; `python_backend` gives numba its own code for each of them.
+without numba.
 """
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from jitad.compile.reference import linalg as machine_linalg
+from jitad.compile.reference import linalg
 from jitad.compile.reference.fft import dft, idft, irdft, rdft  # noqa: F401
 from jitad.compile.reference.order import argsort, positions  # noqa: F401  (for generated source)
 from jitad.compile.reference.scalar import OPERATIONS, math_function
@@ -48,8 +48,8 @@ def quotient(a: Any, b: Any) -> Any:
 
 def __getattr__(name: str) -> Callable[..., Any]:
     """The routines, and math functions by the name of their scalar operation."""
-    if name in machine_linalg.__all__:
-        return getattr(machine_linalg, name)
+    if name in linalg.__all__:
+        return getattr(linalg, name)
     function = math_function(name) or OPERATIONS.get(name)
     if function is None:
         raise AttributeError(name)

@@ -1,8 +1,8 @@
-"""Python code called from a kernel: a C function that takes the GIL, and how its exceptions come through.
+"""Python code called from a kernel: a C function that takes the GIL.
 
 The kernel passes the addresses of the result and the operands; the Python function gets copies of the operands, which
 nobody may write to, and its result is copied back. What it raises is kept by the thread while the kernel stops with
-`STATUS_PYTHON`, and raised again where the kernel was called.
+`STATUS_PYTHON`, and raised again where the kernel was called (`jitad.compile.entry.relay`).
 """
 from __future__ import annotations
 
@@ -14,11 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from jitad.compile.entry.kernel_errors import StatusMiss, marked
 from jitad.compile.llvm.ir import INT64, RAW, Signature, array
 from jitad.compile.loops import STATUS_OK
 from jitad.primitives.custom import Code, opaque
-from jitad.tape.tape import Tape
 
 STATUS_PYTHON = 6          # a Python function has raised
 _SERVICE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
@@ -93,31 +91,6 @@ def call_by_address(out: Any, *rest: Any) -> int:
     code = _codes[address]
     out[...] = code.serve([np.array(x).reshape(a.shape) for x, a in zip(operands, code.operands, strict=True)])
     return STATUS_OK
-
-
-def relaying(call: Callable[..., Any], tape: Tape) -> Callable[..., Any]:
-    """The kernel of `tape`, which is kept alive, such that exceptions of the Python code come out of it."""
-    def relay(*values: Any) -> Any:
-        keep = tape                                                # noqa: F841  as long as the call lasts
-        try:
-            return call(*values)
-        except StatusMiss:
-            error = taken()
-            if error is None:
-                raise
-        raise marked(error)
-    return relay
-
-
-def raising(otherwise: Callable[..., Any], tape: Tape) -> Callable[..., Any]:
-    """`otherwise`, to which a kernel of `tape` turns when it stops, such that it raises what Python code has raised."""
-    def relay(*args: Any, **kwargs: Any) -> Any:
-        keep = tape                                                # noqa: F841
-        error = taken()
-        if error is not None:
-            raise marked(error)
-        return otherwise(*args, **kwargs)
-    return relay
 
 
 opaque.sides = lambda shapes, params: (address_of(params["code"]),)

@@ -1,18 +1,16 @@
-"""Generated source compiled by plain numba: the way of the first emitter, slower to compile and open to look into."""
+"""Generated source, run as it is and compiled by plain numba, to check the LLVM emitter."""
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
 import numba
+from numba_math import intrinsic
 
 from jitad.compile.emit.python import emit_python
 from jitad.compile.llvm.builder import FREE_ORDER
 from jitad.compile.loops import Program
-from jitad.compile.math.numba import intrinsic
-from jitad.compile.reference import functions as machine
-from jitad.compile.reference import linalg as machine_linalg
-from jitad.compile.reference import order as machine_order
+from jitad.compile.reference import functions, linalg, order
 
 STATEMENTS = frozenset({"select", "logical_not", "quotient", "maximum", "minimum"})
 
@@ -35,13 +33,13 @@ def compile_python(program: Program) -> Callable[..., Any]:
 
 def _compiled(name: str) -> Any:
     """numba's code for a function of `jitad.compile.reference.functions`."""
-    for routines in (machine_linalg, machine_order):
+    for routines in (linalg, order):
         if name in routines.__all__:
             return _called_back(getattr(routines, name))
     if name == "accumulate":
-        return numba.njit(fastmath=set(FREE_ORDER.split()))(machine.accumulate)
+        return numba.njit(fastmath=set(FREE_ORDER.split()))(functions.accumulate)
     if name in STATEMENTS:
-        return numba.njit(error_model="numpy")(getattr(machine, name))
+        return numba.njit(error_model="numpy")(getattr(functions, name))
     return intrinsic(name)
 
 

@@ -1,4 +1,4 @@
-"""The expansions of `vectormath` as functions that numba-compiled code may call."""
+"""The expansions of `jitad.compile.math` as functions that numba-compiled code may call."""
 from __future__ import annotations
 
 from collections.abc import Callable
