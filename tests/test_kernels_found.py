@@ -3,14 +3,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from many import Many
-from programs import call, run
 
 import jitad.primitives  # noqa: F401  (fills the table)
 from jitad.passes.differentiate.modes import pullback
 from jitad.primitives.reduce import contract, cumsum, reduce_sum
 from jitad.primitives.view import view
 from jitad.tape.types import TABLE
+from tests.helpers.many import Many
+from tests.helpers.programs import call, run
 
 
 def test_same_extents_in_another_order() -> None:

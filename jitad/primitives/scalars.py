@@ -1,7 +1,7 @@
 """Scalar code of rows that are more than one machine operation or one call.
 
 Each function maps scalar expressions to the expression whose value is NumPy's, at the special
-points too (`tests/test_scalars.py` compares them). All sides of a `select` are computed, so that
+points too (`tests/primitives/test_scalars.py` compares them). All sides of a `select` are computed, so that
 loops vectorise; integer divisions are therefore given divisors that cannot trap.
 """
 from __future__ import annotations

@@ -1,0 +1,103 @@
+"""Kernels of sorting, searching and counting: one program for each family, on data that they were not recorded on."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from jitad import jit
+from jitad.passes.differentiate.modes import pullback
+from jitad.tape.builder import Builder
+from jitad.tape.evaluate import evaluate
+from jitad.tape.types import Aval
+from tests.helpers.order_cases import FREE, GUARDED
+from tests.helpers.programs import call, compare, run
+from tests.helpers.source_backend import load_python
+from tests.trace.numpy_rules.test_order import numbers, tape_of
+
+OWN = frozenset({"traced q", "searchsorted sorter", "choose clip", "weights", "weights all"})    # guarded or refused
+INTO_ONE = 20
+
+
+def together(rows, kind):
+    """One tape with the values of all rows, and their gradients; an input for each row."""
+    builder, inputs, outputs = Builder(), [], []
+    for _, function, shape in rows:
+        x = numbers(shape, kind)
+        tape = tape_of(function, x)
+        value = builder.input(Aval(x.shape, x.dtype), f"x{len(inputs)}")
+        found = builder.replay(tape, [value])
+        outputs += found
+        floats = [o for o in found if o.dtype.kind == "f"]
+        if floats and x.dtype.kind == "f":
+            seeds = [builder.const(np.cos(np.arange(o.aval.size)).reshape(o.shape).astype(o.dtype)) for o in floats]
+            outputs += pullback(builder, floats, seeds, [value])
+        inputs.append(np.ascontiguousarray(x).reshape(shape))
+    return builder.finish(outputs), inputs
+
+
+CHUNKS = [pytest.param(rows[i:i + INTO_ONE], id=f"{family} {i}") for family, rows in FREE.items()
+          for i in range(0, len(rows), INTO_ONE)]
+
+
+@pytest.mark.parametrize("rows", CHUNKS)
+def test_families(rows):
+    rows = [r for r in rows if r[0] not in OWN]
+    tape, inputs = together(rows, "float64")
+    kernel, _ = run(tape, inputs)
+    for kind, seed in (("float64", 0), ("float64", 1), ("ties", 2), ("nan", 3)):
+        data = [np.ascontiguousarray(numbers(shape, kind, seed)).reshape(shape) for _, _, shape in rows]
+        compare(f"{kind} {seed}", call(kernel, data), evaluate(tape, *data), 1e-12, 10.0)
+
+
+def test_guarded_functions():
+    tape, inputs = together(GUARDED[::2], "float64")
+    assert len(tape.guards) > 20
+    _, outputs = run(tape, inputs)
+    compare("guarded", outputs, evaluate(tape, *inputs), 1e-12, 10.0)
+
+
+def test_as_python_source():
+    rows = [r for r in FREE["sort"] + FREE["search"] + FREE["other"] if r[0] in (
+        "sort 0", "lexsort", "searchsorted", "interp xp", "cumprod 1", "delete argmax")]
+    tape, inputs = together(rows, "float64")
+    kernel, expected = run(tape, inputs)
+    from tests.compile.kernels.test_rows import sweep_outputs
+
+    compare("source", sweep_outputs(load_python(kernel.program), kernel, inputs), expected, 1e-12, 10.0)
+
+
+@pytest.mark.parametrize("kind", ["float32", "int64"])
+def test_other_dtypes(kind):
+    rows = [r for rows in FREE.values() for r in rows[::6] if r[0] not in OWN]
+    tape, inputs = together(rows, kind)
+    kernel, _ = run(tape, inputs)
+    for seed in (0, 1):
+        data = [np.ascontiguousarray(numbers(shape, kind, seed)).reshape(shape) for _, _, shape in rows]
+        compare(kind, call(kernel, data), evaluate(tape, *data), 2e-5 if kind == "float32" else 1e-12, 10.0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_quantiles_that_jump_at_whole_numbers(dtype):
+    """5 * 0.3 is 1.5 as rounded, less if the product is fused with the subtraction after it. A traced quantile and a
+    count of what is no NaN have the dtypes that NumPy gives them."""
+    x, q = np.linspace(1.0, 9.0, 10, dtype=dtype).reshape(2, 5), np.array([0.1, 0.3, 0.5, 0.7, 0.9], dtype)
+    lost = np.where(x > 8.0, np.nan, x).astype(dtype)
+    methods = ("inverted_cdf", "averaged_inverted_cdf", "closest_observation", "midpoint", "linear")
+
+    def several(x, q):
+        return [*(np.quantile(x, q, axis=1, method=m) for m in methods),
+                *(np.nanquantile(x, q, axis=1, method=m) for m in methods),
+                *(np.nanquantile(x, 0.3, axis=1, method=m) for m in methods)]
+
+    for got, expected in zip(jit(several)(lost, q), several(lost, q), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=4 * np.finfo(dtype).eps, strict=True)
+
+
+@pytest.mark.filterwarnings("ignore:Mean of empty slice", "ignore:invalid value")
+def test_quantiles_of_nothing():
+    """As in NumPy, nanquantile of no elements loses the dimension of the quantiles."""
+    def both(x):
+        return np.nanquantile(x, [0.2, 0.5, 0.7], axis=1), np.nanquantile(x, [0.2], axis=1, keepdims=True)
+
+    for got, expected in zip(jit(both)(np.zeros((2, 0))), both(np.zeros((2, 0))), strict=True):
+        np.testing.assert_array_equal(got, expected, strict=True)

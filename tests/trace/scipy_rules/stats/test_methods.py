@@ -1,0 +1,133 @@
+"""Every method of every distribution that has a rule, against scipy.stats: values, edges, invalid parameters, and
+derivatives against differences."""
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.stats as st
+
+from jitad.cache.keys.identity import unwrap
+from jitad.tape.evaluate import evaluate
+from jitad.trace.recorder import record
+from jitad.trace.scipy_rules.stats.distributions import stand_in
+from jitad.trace.scipy_rules.stats.rules import RULES, distributions, standing
+from tests.helpers.stats_cases import METHODS, UNIVARIATE, arguments, differentiable, invalid_arguments, is_discrete
+from tests.helpers.trace_cases import gradients, tape_of
+
+NAMES = [f"{name}.{method}" for name, method in METHODS]
+
+# What SciPy rounds more than we do: in tails, against mpmath in test_accuracy.py.
+ROUGH = {("skewnorm", m) for m in ("cdf", "sf", "logcdf", "logsf")} | {
+    (n, m) for n in ("binom", "nbinom", "geom", "poisson") for m in ("logcdf", "logsf")}
+FAR = {("invgauss", "logsf"), ("wald", "logsf")}
+
+
+def scipy_values(name, method, args):
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return np.asarray(getattr(getattr(st, name), method)(*args))
+
+
+def recorded(name, method):
+    return lambda *args: getattr(stand_in(getattr(st, name)), method)(*args)
+
+
+@pytest.mark.parametrize(("name", "method"), METHODS, ids=NAMES)
+def test_values(name, method):
+    for edges in (False, True):
+        args = arguments(name, method, edges)
+        got, = evaluate(tape_of(recorded(name, method), *args), *args)
+        expected = scipy_values(name, method, args)
+        assert (got.shape, got.dtype) == (expected.shape, expected.dtype)
+        limits = np.isinf(args[0]) & np.isnan(expected) & ~np.isnan(got)  # inf - inf in SciPy
+        assert np.all(got[limits] == (-np.inf if method.startswith("log") else 0.0))
+        if method.startswith("log"):                                # the logarithm of an underflow in SciPy
+            limits |= np.isinf(expected) & (got < -700.0)
+        if (name, method) in FAR:
+            limits |= np.abs(expected) > 1e6
+        rough = 1e-15 if (name, method) in ROUGH and method.startswith("log") else 1e-300
+        tolerance = 1e-8 if (name, method) in ROUGH else 1e-10
+        np.testing.assert_allclose(got[~limits], expected[~limits], rtol=tolerance, atol=rough)
+
+
+@pytest.mark.parametrize(("name", "method"), METHODS, ids=NAMES)
+def test_invalid_parameters(name, method):
+    args = invalid_arguments(name, method)
+    got, = evaluate(tape_of(recorded(name, method), *args), *args)
+    expected = scipy_values(name, method, args)
+    assert np.isnan(got[:-1]).all()
+    if method not in ("logcdf", "logsf"):                           # SciPy forgets it at an end of the support
+        assert np.isnan(expected[:-1]).all()
+    np.testing.assert_allclose(got[-1], expected[-1], rtol=1e-10)
+
+
+@pytest.mark.parametrize(("name", "method"), METHODS, ids=NAMES)
+def test_derivatives(name, method):
+    args = arguments(name, method)
+    tape = tape_of(recorded(name, method), *args)
+    value, = evaluate(tape, *args)
+    got = gradients(tape, args, [np.ones(value.shape)])
+    for i in differentiable(name, method):
+        expected, error = difference(RULES[name][method], args, i)
+        clear = np.isfinite(value) & np.isfinite(expected)
+        with np.errstate(invalid="ignore"):
+            wrong = clear & (np.abs(got[i] - expected) > error)
+        assert clear.any() or name in ("cauchy", "halfcauchy")
+        assert not wrong.any(), [*(a[wrong][0] for a in args), got[i][wrong][0], expected[wrong][0]]
+
+
+def difference(rule, args, i):
+    """The derivative by the five-point rule, and how far it may be off."""
+    near_end = np.minimum(args[i], 1.0 - args[i]) if list(rule.signature.parameters)[i] in ("q", "p") else args[i]
+    h = 2e-4 * np.maximum(0.005 if near_end is args[i] else 0.0, np.abs(near_end))
+
+    def at(s):
+        moved = [a + s * h if j == i else a for j, a in enumerate(args)]
+        with np.errstate(all="ignore"):
+            return np.asarray(rule(*moved), np.float64)
+
+    with np.errstate(all="ignore"):
+        base, one, two = at(0), at(1) - at(-1), at(2) - at(-2)
+        fine, coarse = (8 * one - two) / (12 * h), two / (4 * h)
+        return fine, 1e-6 * np.abs(fine) + 1e-3 * np.abs(coarse - fine) + 1e-12 * np.abs(base) / h + 1e-15
+
+
+OUTSIDE = {"expon": -1.0, "gamma": -1.0, "beta": 2.0, "uniform": 3.0, "pareto": 0.5, "lognorm": -0.5, "halfnorm": -2.0,
+           "invgauss": -1.0, "weibull_min": -0.1, "truncnorm": 99.0, "poisson": 1.5, "binom": -1.0, "bernoulli": 0.5}
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_no_derivative_flows_from_outside_of_the_support(name):
+    """Not even where the formula is infinite or undefined there."""
+    method = "logpmf" if is_discrete(name) else "logpdf"
+    args = [a[:1] for a in arguments(name, method)]
+    args[0] = np.array([OUTSIDE[name] + 2.0 * is_discrete(name)])
+    tape = tape_of(recorded(name, method), *args)
+    value, = evaluate(tape, *args)
+    assert value == -np.inf
+    slopes = gradients(tape, args, [np.ones(1)])
+    assert all(np.all(s == 0) for s in slopes), slopes
+
+
+def test_float32_and_integers_and_shapes():
+    x, mu, sigma = np.float32([[0.5], [1.5]]), np.arange(3), np.float32(2.0)
+    for args in ((x, mu, sigma), (3, mu, 2), (np.float32(1.5), 0, 1), (np.zeros((0, 3)), mu, 1.0)):
+        got, = evaluate(record(unwrap(lambda *a: st.norm.logpdf(*a)), args).tape(), *args)
+        expected = np.asarray(st.norm.logpdf(*args))
+        assert (got.shape, got.dtype) == (expected.shape, expected.dtype)
+        np.testing.assert_allclose(got, expected, rtol=2e-6)
+
+
+def test_every_listed_distribution_has_its_density():
+    listed = """bernoulli beta betabinom binom cauchy chi2 dirichlet expon exponnorm gamma gennorm geom
+        gumbel_l gumbel_r halfcauchy halfnorm invgamma invgauss laplace logistic lognorm multinomial
+        multivariate_normal multivariate_t nbinom norm pareto poisson skewnorm t truncnorm uniform
+        vonmises wald weibull_min wishart""".split()
+    assert sorted(listed) == sorted(RULES)
+    for name in listed:
+        assert {"logpdf", "logpmf"} & set(RULES[name]) and {"pdf", "pmf"} & set(RULES[name])
+    assert set(RULES) <= set(distributions())
+    assert {standing(d)["rvs"] for d in distributions().values()} == {"impure"}
+    assert standing(st.levy)["logpdf"] == "refused" and len(UNIVARIATE) == len(listed) - 5
