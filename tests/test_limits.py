@@ -1,0 +1,69 @@
+"""Nothing grows without bound: folders, families of files, files, functions; a word names one thing."""
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections import Counter, defaultdict
+
+from tests.helpers.sources import FILES, FUNCTIONS, MODULES, ROOT, body_length, module_of, parsed, room_of
+
+ALL_FILES = [*FILES, *sorted([*ROOT.glob("tests/**/*.py"), *ROOT.glob("benchmarks/**/*.py")])]
+FOLDERS = {folder.relative_to(ROOT).as_posix(): [path for path in ALL_FILES if path.parent == folder
+                                                 and path.name != "__init__.py"]
+           for folder in sorted({path.parent for path in ALL_FILES})}
+
+LONG_FILES_AT_MOST = 1
+LONG_BODIES_AT_MOST = 1
+SHARED_CLASS_NAMES_AT_MOST = 24
+COMPARISONS_AT_MOST = 365
+
+
+def test_few_files_stand_beside_the_rooms():
+    assert len(FOLDERS["jitad"]) <= 5
+
+
+def test_a_folder_can_be_seen_at_a_glance():
+    large = {folder: len(files) for folder, files in FOLDERS.items() if len(files) > 16}
+    assert set(large) <= {"benchmarks"}, large
+
+
+def test_a_family_of_files_is_a_folder():
+    """Three files whose names begin with the same word, the word `test` aside."""
+    families = [(folder, word) for folder, files in FOLDERS.items() for word, number in Counter(
+        path.stem.removeprefix("test_").strip("_").split("_")[0] for path in files).items() if number > 2]
+    assert not families
+
+
+def test_no_file_is_longer_than_can_be_read():
+    long = [str(path.relative_to(ROOT)) for path in ALL_FILES if path.read_text().count("\n") > 400]
+    assert len(long) <= LONG_FILES_AT_MOST, long
+
+
+def test_no_function_is_longer_than_a_page():
+    long = [f"{path.relative_to(ROOT)}:{node.lineno} {node.name}" for path in FILES for node in ast.walk(parsed(path))
+            if isinstance(node, FUNCTIONS) and body_length(node) > 50]
+    assert len(long) <= LONG_BODIES_AT_MOST, long
+
+
+def test_a_class_name_stands_in_one_file():
+    places = defaultdict(set)
+    for path in FILES:
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].add(module_of(path))
+    shared = {name: sorted(modules) for name, modules in places.items() if len(modules) > 1}
+    assert len(shared) <= SHARED_CLASS_NAMES_AT_MOST, shared
+
+
+def test_rows_are_seldom_asked_who_they_are():
+    """What differs between rows is a trait on the row; few places may ask for one row by its name, kind or identity."""
+    asked = re.compile(r"prim\.name\b|prim\.kind\b|\bprim is\b|prim not in|prim in ")
+    found = {module: len(asked.findall(path.read_text())) for module, path in MODULES.items()
+             if room_of(module) != "primitives"}
+    assert sum(found.values()) <= COMPARISONS_AT_MOST, {module: n for module, n in found.items() if n}
+
+
+def test_the_wheel_holds_every_package():
+    packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    assert packages == sorted({module_of(path) for path in FILES if path.name == "__init__.py"})
