@@ -173,11 +173,15 @@ class Tracer(Value):
         if self.size != 1:
             raise TypeError("only 0-dimensional arrays can be converted to Python scalars")
         value = self.reshape(())
+        return self.recorder.decide(self._checked_whole("int", value).astype(np.int64))
+
+    def _checked_whole(self, name: str, value: Any) -> Any:
+        """`value`, which must have a whole number of 64 bits beside it."""
         if self.dtype.kind == "f" and not self.recorder.decide(np.less(np.absolute(value), 2.0**63)):
             if self.recorder.decide(np.isnan(value)):
                 raise ValueError("cannot convert float NaN to integer")
-            raise OverflowError("int() of an infinity, or of a number beyond 64 bits, which no tape can hold")
-        return self.recorder.decide(value.astype(np.int64))
+            raise OverflowError(f"{name}() of an infinity, or of a number beyond 64 bits, which no tape can hold")
+        return value
 
     def __index__(self) -> int:
         if self.ndim or self.dtype.kind not in "iu":
@@ -294,7 +298,9 @@ class Tracer(Value):
         if ndigits is not None:
             result = call(np.round, self, ndigits)
             return self._as_weak(result) if self.weak else result
-        return self._as_weak(cast(ufuncs.apply_ufunc(np.rint, self), np.int64))
+        if self.dtype.kind in "iu":
+            return self._as_weak(self.builder.value(self.number))
+        return self._as_weak(cast(self._checked_whole("round", ufuncs.apply_ufunc(np.rint, self)), np.int64))
 
     def __copy__(self) -> Any:
         return self.detached() if self.ndim or self.boxed else self

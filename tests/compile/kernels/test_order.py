@@ -101,3 +101,36 @@ def test_quantiles_of_nothing():
 
     for got, expected in zip(jit(both)(np.zeros((2, 0))), both(np.zeros((2, 0))), strict=True):
         np.testing.assert_array_equal(got, expected, strict=True)
+
+
+METHODS = ("inverted_cdf averaged_inverted_cdf closest_observation interpolated_inverted_cdf hazen weibull linear "
+           "median_unbiased normal_unbiased lower higher midpoint nearest").split()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_quantiles_at_the_ends_are_the_extremes(method):
+    """Also of a quantile that is an integer, with which some methods have places before the first element."""
+    x = np.array([[3.0, 1.0, 4.0, 1.5], [9.0, np.nan, -2.0, 2.6]])
+
+    def ends(x):
+        whole, single = x[0], x[0, :1]
+        return [f(part, q, axis=-1, method=method) for f, one in ((np.quantile, 1), (np.percentile, 100))
+                for part in (whole, single) for q in (0, one, 0.0, float(one), np.array([0, one]))]
+
+    def lost(x):
+        return [np.nanquantile(x, q, axis=1, method=method) for q in (0, 1, np.array([0, 1]))]
+
+    low, high = [1.0, 3.0], [4.0, 3.0]
+    expected = [v for _ in range(2) for a, b in zip(low, high, strict=True) for v in (a, b, a, b, [a, b])]
+    for got, plain, wanted in zip(evaluate(tape_of(ends, x), x), ends(x), expected, strict=True):
+        np.testing.assert_array_equal(got, wanted)
+        np.testing.assert_array_equal(got, plain)
+    for got, wanted in zip(evaluate(tape_of(lost, x), x), ([1.0, -2.0], [4.0, 9.0], [[1.0, -2.0], [4.0, 9.0]]),
+                           strict=True):
+        np.testing.assert_array_equal(got, wanted)
+    whole = np.array([3, 1, 4])
+    for q in (0, 1, [0, 1]):
+        (got,) = evaluate(tape_of(lambda x, q=q: np.quantile(x, q, method=method), whole), whole)
+        plain = np.quantile(whole, q, method=method)
+        np.testing.assert_array_equal(got, plain)
+        assert got.dtype == plain.dtype

@@ -124,6 +124,9 @@ PLACES: dict[str, Callable[[Any, Any], Any]] = {
     "nearest": lambda n, q: _integer(np.round((n - 1) * q))}
 """Where in `n` sorted elements the quantile `q` is; integers for the methods that take one element."""
 
+TAKEN = frozenset(("inverted_cdf", "closest_observation", "linear", "lower", "higher", "nearest"))
+"""The methods whose integer places exist: those of the others may be before the first element or after the last."""
+
 SHARES: dict[str, Callable[[Any, Any], Any]] = {
     "averaged_inverted_cdf": lambda share, place: _where(share == 0, 0.5, 1.0),
     "midpoint": lambda share, place: _where(place % 1 == 0, 0.0, 0.5)}
@@ -137,7 +140,7 @@ def _quantile(lines: Lines, q: Any, weak: bool, method: str) -> Any:
     n = cast(lines.n, q.dtype) if lines.skip and q.dtype.kind == "f" else lines.n     # a Python number in NumPy
     place = PLACES[method](n, q)
     last = lines.n - 1
-    if place.dtype.kind in "iu":
+    if place.dtype.kind in "iu" and method in TAKEN:
         places = _kept(place, last, lines.skip)
         return lines.with_nan(lines.pick(places))
     before = np.floor(place)
