@@ -38,7 +38,6 @@ import numpy as np
 
 from jitad.tape.expr import Expr
 
-LONG = 512        # steps of a loop beside which other code takes no time
 SHORT = 100       # statements outside of loops up to which they are compiled as carefully as loops
 TINY = 4          # steps up to which a loop does not run in vector lanes
 DTYPE_TAGS = {"float64": "f8", "float32": "f4", "int64": "i8", "int32": "i4", "int16": "i2", "int8": "i1",
@@ -187,14 +186,6 @@ class Program:
     body: Sequence[Statement]
     results: tuple[Expr, ...]
     workspace: dict[str, int]
-
-    @property
-    def packable(self) -> bool:
-        """Whether it may pay to pack single operations into vectors, which takes LLVM long: not where much runs once
-        or a loop carries scalars from step to step, nor beside long loops, where the time is spent."""
-        loops = [s for s in self.body if isinstance(s, Loop)]
-        return not (self.straight or any(isinstance(t, Assign) for s in loops for t in s.body)
-                    or any(isinstance(s.stop, int) and s.stop >= LONG for s in loops))
 
     @property
     def straight(self) -> bool:

@@ -75,7 +75,7 @@ class BoundKernel:
         function = declare_entry(module)
         arrays = [self.tape.nodes[o].aval.ndim > 0 for o in self.tape.outputs]
         _BoundEntry(self.program, function, sweep, at, self.free).run(self.kinds, arrays)
-        return compile_kept(module, self.name, self.program.packable, self.tape.nodes)
+        return compile_kept(module, self.name, self.tape.nodes)
 
     @property
     def nbytes(self) -> int:

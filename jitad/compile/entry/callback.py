@@ -57,7 +57,7 @@ class Callback:
         sweep.linkage = "internal"
         values = tape.nodes[tape.outputs[0]].aval.size
         _build(module, sweep, program, vector.size, values)
-        self._native = compile_kept(module, name, program.packable, tape.nodes)
+        self._native = compile_kept(module, name, tape.nodes)
         self._kept = bound
         self._tape = tape                                # and the Python code that it may call
         self._otherwise = _FALLBACK(_fallback(otherwise, vector.shape, values))

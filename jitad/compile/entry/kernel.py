@@ -77,7 +77,7 @@ class Kernel:
         sweep = emit_llvm(self.program, module, SWEEP)
         if self._layout is not None:
             emit_entry(self.program, self.kinds, self._arrays, sweep, self._layout)
-        return compile_module(module, packing=self.program.packable)
+        return compile_module(module)
 
     @cached_property
     def _layout(self) -> Layout | None:

@@ -17,18 +17,18 @@ from jitad.tape.types import Node
 from jitad.version import __version__
 
 
-def compile_kept(module: Module, name: str, packing: bool = True, nodes: Sequence[Node] = ()) -> Native:
+def compile_kept(module: Module, name: str, nodes: Sequence[Node] = ()) -> Native:
     """`compile_module`, or what it gave once before for the same text. `name` is what the list of the disk cache
     shows. Code for `nodes` that call Python has addresses of this process in it, and is not kept."""
     persistent = cache.persistent_store()
     if persistent is None or has_code(nodes):
-        return compile_module(module, packing=packing)
+        return compile_module(module)
     text = str(module)
-    about = repr((__version__, llvm(), processor(), VECTOR_WIDTH, packing))
+    about = repr((__version__, llvm(), processor(), VECTOR_WIDTH))
     key = hashlib.sha256(f"{about}\n{text}".encode()).hexdigest()
     code = persistent.disk.get(key)
     if code is not None:
         return load_code(code)
-    native = compile_module(text, packing=packing)
+    native = compile_module(text)
     persistent.disk.put(key, native.code, {"function": name, "versions": __version__, "kind": "code"})
     return native

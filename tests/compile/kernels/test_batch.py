@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from llvmlite import binding
 
 import jitad
-from jitad import batch, value_and_grad
+from jitad import batch, jit, value_and_grad
 from jitad.compile.emit.llvm import emit_llvm
 from jitad.compile.emit.python import emit_python
+from jitad.compile.llvm import native
 from jitad.compile.llvm.ir import Module
 from jitad.compile.llvm.native import compile_module
 from jitad.compile.loops import Buffer, Loop, Program, Transpose
@@ -49,6 +51,31 @@ def test_transposes_of_all_sizes() -> None:
 
 def tiled_loops(compiled: Any) -> list[Any]:
     return [s for s in compiled._printable.program.body if isinstance(s, Loop) and s.variable.startswith("tile")]
+
+
+def optimise_for(processor: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LLVM's pipeline as for another processor, with wide vectors; code for this one is made of what it leaves."""
+    other = binding.Target.from_default_triple().create_target_machine(cpu=processor, opt=3, jit=True)
+    optimise, parsed, wide = native.optimise, native._parsed, native.preferring(512)
+    monkeypatch.setattr(native, "optimise", lambda module, machine, level=2: optimise(module, other, level))
+    monkeypatch.setattr(native, "_parsed", lambda text, machine: parsed(text + wide, machine))
+    monkeypatch.setattr(native, "preferring", lambda bits: "")
+
+
+X86 = binding.get_default_triple().startswith("x86_64")
+
+
+@pytest.mark.parametrize("processor", ["", "skylake-avx512", "znver4"] if X86 else [""])
+def test_gathers_of_outer_products(processor: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also as LLVM optimises for vectors of 512 bits, which are wider than a tile of four steps."""
+    if processor:
+        optimise_for(processor, monkeypatch)
+    for f in (lambda x: np.outer(x, x)[np.triu_indices(4)], lambda x: (x[:, None] * x)[np.tril_indices(4)],
+              lambda x: np.outer(x, x).ravel()[[0, 5, 10, 15, 3]]):
+        for count in (4, 5, 7, 8):
+            x = rng.normal(size=(count, 4))
+            compiled = batch(jit(f)).compile(x, tier="kernel")
+            np.testing.assert_allclose(compiled(x), [f(row) for row in x], rtol=1e-15)
 
 
 def mixed(p: Any, x: Any, k: Any) -> Any:
