@@ -12,8 +12,8 @@ from jitad.primitives.core import cast
 from jitad.tape.builder import Value
 from jitad.trace.dispatch import as_value, plain
 from jitad.trace.leaves import is_dynamic
+from jitad.trace.numpy_rules.elements.branches import over_elements
 from jitad.trace.pytree import leaves_of, unflatten
-from jitad.trace.ufuncs.branches import over_elements
 from jitad.trace.where import user_line
 
 __all__ = ["elementwise"]

@@ -24,7 +24,7 @@ from jitad.tape.builder import Value
 from jitad.trace.dispatch import call as call_numpy
 from jitad.trace.dispatch import plain
 from jitad.trace.pytree import leaves_of
-from jitad.trace.tracer import Tracer
+from jitad.trace.values.tracer import Tracer
 from jitad.trace.where import user_line
 
 __all__ = ["implicit"]

@@ -21,16 +21,15 @@ from typing import Any
 
 import numpy as np
 
-from jitad.trace import reasons
-from jitad.trace.arrays.creation import SUBSTITUTES
+from jitad.trace import reasons, ufuncs
 from jitad.trace.captures import library
+from jitad.trace.numpy_rules.creation import SUBSTITUTES
 from jitad.trace.numpy_rules.functions import FUNCTIONS
 from jitad.trace.numpy_rules.shapes.grids import INDEXERS
 from jitad.trace.scipy_rules.sparse import PARTS
 from jitad.trace.scipy_rules.stats.distributions import is_library_distribution
 from jitad.trace.scipy_rules.stats.rules import distributions, standing
-from jitad.trace.tracer import Tracer
-from jitad.trace.ufuncs import rules as ufuncs
+from jitad.trace.values.tracer import Tracer
 
 __all__ = ["NAMESPACES", "UNCLAIMED", "methods", "public", "standing_of", "table", "versions"]
 

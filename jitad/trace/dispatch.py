@@ -132,7 +132,7 @@ def _called(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     args, kwargs = plain(args), plain(kwargs)
     builder = builder_in(args, kwargs)
     if complex_in(args, kwargs):
-        from jitad.trace.complexes import pairs as complexes
+        from jitad.trace.values import pairs as complexes
 
         with noted_line(builder):
             return complexes.function(function, args, kwargs)
@@ -232,7 +232,7 @@ def as_value(builder: Builder | None, operand: Any) -> Any:
             np.array([stand_in(p.shape) for p in parts])            # raises NumPy's own message
         return call(np.stack, parts)
     if is_complex(operand):
-        from jitad.trace.complexes.pairs import constant
+        from jitad.trace.values.pairs import constant
 
         return constant(builder, operand)
     return builder.lift(checked(builder, operand))

@@ -29,11 +29,11 @@ from jitad.tape.tape import Tape
 from jitad.tape.types import TABLE, Aval, Where
 from jitad.trace.captures.captures import Captures
 from jitad.trace.captures.policy import is_user_class
-from jitad.trace.complexes.pairs import Complex, as_complex, constant, output_of, unpacked
 from jitad.trace.dispatch import plain
 from jitad.trace.leaves import aval_of, is_complex, is_dynamic, packed, refusal
 from jitad.trace.pytree import TreeDef, classes_in, flatten, unflatten
-from jitad.trace.tracer import Tracer
+from jitad.trace.values.pairs import Complex, as_complex, constant, output_of, unpacked
+from jitad.trace.values.tracer import Tracer
 from jitad.trace.where import is_library_file, user_line
 
 __all__ = ["Recorder", "Recording", "as_output", "current", "record", "user_line"]

@@ -19,7 +19,7 @@ from jitad.primitives.view import shown
 from jitad.tape.builder import Builder, Value
 from jitad.tape.types import CONST, INPUT, TABLE, Aval, Node, Where
 from jitad.trace.recorder import Recorder
-from jitad.trace.tracer import Tracer
+from jitad.trace.values.tracer import Tracer
 
 __all__ = ["forget", "repeated"]
 

@@ -15,7 +15,7 @@ from jitad.tape.evaluate import evaluate
 from jitad.tape.tape import Tape
 from jitad.tape.types import Aval, Where
 from jitad.trace.scipy_rules.functions import SUBSTITUTES
-from jitad.trace.tracer import Tracer
+from jitad.trace.values.tracer import Tracer
 
 solve_triangular = SUBSTITUTES[scipy.linalg.solve_triangular]
 cho_factor, cho_solve = SUBSTITUTES[scipy.linalg.cho_factor], SUBSTITUTES[scipy.linalg.cho_solve]

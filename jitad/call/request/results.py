@@ -11,9 +11,9 @@ import numpy as np
 from jitad.call.request.sparse import Matrix
 from jitad.errors import SignatureError
 from jitad.tape.builder import Value
-from jitad.trace.complexes.pairs import form_of, is_packed
 from jitad.trace.leaves import is_complex
 from jitad.trace.pytree import TreeDef, bare, count_leaves, leaves_of, unflatten
+from jitad.trace.values.pairs import form_of, is_packed
 from jitad.trace.where import user_line
 
 Form = tuple[str, str]

@@ -10,12 +10,12 @@ from jitad.primitives.index import gather, put, scatter
 from jitad.primitives.reduce import cumsum
 from jitad.primitives.view import broadcast_to, slice_dims
 from jitad.tape.builder import Value
+from jitad.trace import ufuncs
 from jitad.trace.arrays.indexing import Advanced, entries_of, getitem, traced_mask, within
 from jitad.trace.arrays.windows import Window, narrowed, positions
 from jitad.trace.dispatch import as_value, builder_in, implements, not_mutable, plain, refused, stand_in
-from jitad.trace.numpy_rules.elementwise import choose, truth
-from jitad.trace.tracer import Tracer
-from jitad.trace.ufuncs import rules as ufuncs
+from jitad.trace.numpy_rules.elements.elementwise import choose, truth
+from jitad.trace.values.tracer import Tracer
 
 
 def setitem(x: Tracer, index: Any, value: Any) -> None:

@@ -13,9 +13,9 @@ import numpy as np
 from jitad.errors import ConcretizationError
 from jitad.primitives.core import select
 from jitad.tape.types import TABLE
-from jitad.trace.complexes.pairs import Complex
 from jitad.trace.scipy_rules.stats.distributions import Distribution, Frozen
-from jitad.trace.tracer import Tracer
+from jitad.trace.values.pairs import Complex
+from jitad.trace.values.tracer import Tracer
 from jitad.trace.where import user_line
 
 STAND_INS = (Distribution, Frozen)

@@ -68,7 +68,7 @@ def _routed(function: Any) -> Callable[..., Any]:
     def replacement(*args: Any, **kwargs: Any) -> Any:
         if function not in FUNCTIONS or builder_in(plain(args), plain(kwargs)) is None:
             return function(*args, **kwargs)
-        from jitad.trace.arrays.local import on_arrays
+        from jitad.trace.values.local import on_arrays
 
         return on_arrays(function, args, kwargs)
     return replacement

@@ -108,7 +108,7 @@ def is_mutable(value: Any) -> bool:
 
 def substitute(value: Any) -> Any | None:
     """What stands for a library's callable in recorded code, or None."""
-    from jitad.trace.arrays.creation import SUBSTITUTES
+    from jitad.trace.numpy_rules.creation import SUBSTITUTES
     from jitad.trace.numpy_rules.shapes.grids import INDEXERS
 
     if not callable(value):

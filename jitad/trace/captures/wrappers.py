@@ -50,7 +50,7 @@ def take_cached(captures: Captures, value: Any, path: Path) -> Any:
 
 def take_vectorized(captures: Captures, value: Any, path: Path) -> Any:
     """The stand-in for a `numpy.vectorize` object."""
-    from jitad.trace.ufuncs.vectorize import take
+    from jitad.trace.numpy_rules.elements.vectorize import take
 
     stand_in = take(captures, value, path)
     captures.attributes.hold(stand_in, path)

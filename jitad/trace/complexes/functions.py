@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from jitad.primitives.core import full
-from jitad.trace.complexes.pairs import ADVICE, Complex, as_complex, pair, parts_of, ufunc
 from jitad.trace.complexes.parts import PARTWISE, partwise
 from jitad.trace.complexes.products import MULTILINEAR, expanded
 from jitad.trace.complexes.ufuncs import absolute, angle
 from jitad.trace.dispatch import FUNCTIONS, SHARING, builder_in, call, detached, name_of, refused
 from jitad.trace.numpy_rules.reductions.reduce import axes_of, root
+from jitad.trace.values.pairs import ADVICE, Complex, as_complex, pair, parts_of, ufunc
 
 RULES: dict[Any, Callable[..., Any]] = {}
 

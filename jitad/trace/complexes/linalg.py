@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from jitad.trace.complexes.functions import magnitude, rule
-from jitad.trace.complexes.pairs import Complex, as_complex, pair, parts_of
 from jitad.trace.dispatch import builder_in, call, refused
 from jitad.trace.numpy_rules.algebra.linalg import check_square
+from jitad.trace.values.pairs import Complex, as_complex, pair, parts_of
 
 _SlogdetResult = type(np.linalg.slogdet(np.eye(1)))
 LARGEST_EXPANDED = 3            # determinants up to this size by their definition

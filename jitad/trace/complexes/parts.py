@@ -8,10 +8,10 @@ import numpy as np
 
 from jitad.primitives.core import full
 from jitad.tape.builder import Value
-from jitad.trace.complexes.pairs import ADVICE, Complex, pair
 from jitad.trace.dispatch import FUNCTIONS, builder_in, call, complex_in, name_of, refused
 from jitad.trace.leaves import is_complex
 from jitad.trace.numpy_rules import functions as numpy_functions  # noqa: F401  (fills the table)
+from jitad.trace.values.pairs import ADVICE, Complex, pair
 
 PARTWISE: dict[Any, tuple[str, ...]] = {}
 """The functions, with the names of the parameters that are data; none: the first."""

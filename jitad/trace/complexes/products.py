@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from jitad.tape.builder import Value
-from jitad.trace.complexes.pairs import ADVICE, Complex, parts_of
 from jitad.trace.complexes.parts import function_named, joined
 from jitad.trace.dispatch import as_value, builder_in, call, name_of, plain, refused
 from jitad.trace.leaves import is_complex
-from jitad.trace.ufuncs.rules import apply_ufunc
+from jitad.trace.ufuncs import apply_ufunc
+from jitad.trace.values.pairs import ADVICE, Complex, parts_of
 
 MULTILINEAR: dict[Any, Callable[..., tuple[list[Any], Callable[..., Any]]]] = {}
 """The functions, each with what gives, from its arguments, the operands and what is to be called with them."""

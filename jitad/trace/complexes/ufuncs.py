@@ -16,9 +16,9 @@ import numpy as np
 
 from jitad.primitives.core import full, select
 from jitad.tape.types import TABLE, Primitive
-from jitad.trace.complexes.pairs import ADVICE, Complex, constant, is_zero, pair, parts_of
+from jitad.trace import ufuncs
 from jitad.trace.dispatch import builder_in, name_of, refused
-from jitad.trace.ufuncs import rules as ufuncs
+from jitad.trace.values.pairs import ADVICE, Complex, constant, is_zero, pair, parts_of
 
 Parts = tuple[Any, Any]
 RULES: dict[np.ufunc, Callable[..., Any]] = {}
@@ -33,7 +33,7 @@ def apply(ufunc: np.ufunc, *operands: Any) -> Any:
 
     builder = builder_in(operands)
     if ufunc in FUNCTIONS:
-        from jitad.trace.complexes import pairs as complexes
+        from jitad.trace.values import pairs as complexes
 
         return complexes.function(FUNCTIONS[ufunc], operands, {})
     if ufunc not in RULES:

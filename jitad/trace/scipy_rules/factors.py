@@ -26,7 +26,7 @@ from jitad.trace.numpy_rules.algebra.factors import svd as numpy_svd
 from jitad.trace.numpy_rules.algebra.linalg import check_square, norm, with_columns
 from jitad.trace.numpy_rules.reductions.reduce import sum_
 from jitad.trace.substitutes import substitute
-from jitad.trace.ufuncs.rules import as_float
+from jitad.trace.ufuncs import as_float
 
 # --- eigenvalues -------------------------------------------------------------------------------
 

@@ -12,10 +12,10 @@ from jitad.tape.builder import Value
 from jitad.trace.dispatch import as_value, builder_in, lift_all, refused
 from jitad.trace.numpy_rules import functions as numpy_functions  # noqa: F401  (fills the table)
 from jitad.trace.numpy_rules.algebra.linalg import row
-from jitad.trace.numpy_rules.elementwise import choose
+from jitad.trace.numpy_rules.elements.elementwise import choose
 from jitad.trace.numpy_rules.reductions.reduce import axes_of, fresh, keep, max_, sum_
 from jitad.trace.substitutes import substitute
-from jitad.trace.ufuncs.rules import apply_ufunc, as_float
+from jitad.trace.ufuncs import apply_ufunc, as_float
 
 
 @substitute("scipy.special", "logsumexp")

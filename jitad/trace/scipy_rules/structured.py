@@ -14,7 +14,7 @@ from jitad.primitives.view import squeeze as drop
 from jitad.trace.dispatch import as_value, lift_all, lift_with, refused
 from jitad.trace.numpy_rules.shapes.shape import ravel
 from jitad.trace.substitutes import substitute
-from jitad.trace.ufuncs.rules import as_float
+from jitad.trace.ufuncs import as_float
 
 
 def _at_least(x: Any, ndim: int) -> Any:

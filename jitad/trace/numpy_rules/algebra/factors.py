@@ -17,7 +17,7 @@ from jitad.trace.dispatch import as_value, builder_in, implements, lift_all, ref
 from jitad.trace.numpy_rules.algebra.linalg import check_square, inv, norm, solve
 from jitad.trace.numpy_rules.reductions.reduce import max_, sum_
 from jitad.trace.numpy_rules.shapes.shape import ravel
-from jitad.trace.ufuncs.rules import as_float
+from jitad.trace.ufuncs import as_float
 
 _EighResult = type(np.linalg.eigh(np.eye(1)))
 _SVDResult = type(np.linalg.svd(np.eye(1)))

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from jitad.primitives.view import slice_dims
-from jitad.tape.types import TABLE
-from jitad.trace.complexes.pairs import Complex, as_complex, pack, pair, split_packed
 from jitad.trace.dispatch import builder_in, implements, lift_all, refused
 from jitad.trace.substitutes import substitute
-from jitad.trace.ufuncs.rules import as_float
+from jitad.trace.ufuncs import as_float
+from jitad.trace.values.pairs import Complex, as_complex, pack, pair, split_packed
 
 INVERSE = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 

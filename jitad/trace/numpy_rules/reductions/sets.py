@@ -12,7 +12,7 @@ from jitad.tape.builder import Value
 from jitad.trace.dispatch import as_value, builder_in, implements, lift_all, refused, stand_in
 from jitad.trace.numpy_rules.shapes.shape import ravel
 from jitad.trace.substitutes import substitute
-from jitad.trace.ufuncs.rules import apply_ufunc, as_float, composed
+from jitad.trace.ufuncs import apply_ufunc, as_float, composed
 
 
 def _both(*arrays: Any) -> list[Any]:

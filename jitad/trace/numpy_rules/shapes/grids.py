@@ -21,10 +21,10 @@ from jitad.trace.dispatch import (
     refused,
     stand_in,
 )
-from jitad.trace.numpy_rules.elementwise import choose, result_dtype_key
+from jitad.trace.numpy_rules.elements.elementwise import choose, result_dtype_key
 from jitad.trace.numpy_rules.shapes.shape import at_least, ravel
 from jitad.trace.substitutes import SUBSTITUTES, substitute
-from jitad.trace.ufuncs.rules import as_float
+from jitad.trace.ufuncs import as_float
 
 
 def _count(num: Any) -> int:
@@ -221,7 +221,7 @@ class Joiner:
         self._jitad_real = real
 
     def __getitem__(self, key: Any) -> Any:
-        from jitad.trace.arrays.local import local
+        from jitad.trace.values.local import local
 
         key = plain(key)
         parts = key if isinstance(key, tuple) else (key,)
@@ -273,7 +273,7 @@ class Grid:
         self._jitad_real, self._name = real, name
 
     def __getitem__(self, key: Any) -> Any:
-        from jitad.trace.arrays.local import local
+        from jitad.trace.values.local import local
 
         builder = builder_in(*(_inside(p) for p in (key if isinstance(key, tuple) else (key,))))
         if builder is not None:

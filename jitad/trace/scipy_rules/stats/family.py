@@ -21,7 +21,7 @@ from jitad.primitives.core import cast
 from jitad.primitives.scipy_ufuncs import ufuncs as sp
 from jitad.tape.builder import Value
 from jitad.trace.dispatch import as_value, builder_in
-from jitad.trace.numpy_rules.elementwise import choose
+from jitad.trace.numpy_rules.elements.elementwise import choose
 
 __all__ = ["EULER", "FAMILIES", "LOG2", "LOG_2PI", "LOG_SQRT_2PI", "Family", "Rule", "continuous", "discrete",
            "log1mexp", "sp", "where"]

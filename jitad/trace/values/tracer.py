@@ -13,12 +13,12 @@ from jitad.primitives.core import cast, made
 from jitad.primitives.view import Map, shown
 from jitad.tape.builder import Builder, Value
 from jitad.tape.types import Aval
+from jitad.trace import ufuncs
 from jitad.trace.arrays.storage import Storage
 from jitad.trace.arrays.viewing import through_view
 from jitad.trace.arrays.windows import Window, through_map
 from jitad.trace.dispatch import call, noted, noted_line, strong
-from jitad.trace.ufuncs import rules as ufuncs
-from jitad.trace.ufuncs.operators import (
+from jitad.trace.values.operators import (
     binary,
     compare,
     concrete,

@@ -12,10 +12,10 @@ import numpy as np
 from jitad.primitives.core import cast
 from jitad.primitives.index import scatter
 from jitad.trace.dispatch import ADVICE, as_value, builder_in, call, lift_all, name_of, refused
-from jitad.trace.numpy_rules.elementwise import truth
+from jitad.trace.numpy_rules.elements.elementwise import truth
 from jitad.trace.numpy_rules.reductions.reduce import axes_of, keep, masked, scan, total_dtype, tree
 from jitad.trace.numpy_rules.shapes.shape import flatten_end, move_to_end
-from jitad.trace.ufuncs.rules import apply_ufunc
+from jitad.trace.ufuncs import apply_ufunc
 
 __all__ = ["apply_method"]
 

@@ -10,7 +10,7 @@ from jitad.tape.builder import Value
 from jitad.trace.arrays.indexing import boxed
 from jitad.trace.arrays.positions import nonzero_of, truth
 from jitad.trace.dispatch import as_value, builder_in, checked, implements, lift_all, lift_with, refused, stand_in
-from jitad.trace.ufuncs.rules import apply_ufunc
+from jitad.trace.ufuncs import apply_ufunc
 
 
 @implements(np.where)

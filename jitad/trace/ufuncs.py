@@ -78,7 +78,7 @@ def apply_ufunc(ufunc: np.ufunc, *operands: Any) -> Any:
     """``ufunc(*operands)``, at least one operand being traced."""
     operands = plain(operands)
     if complex_in(*operands):
-        from jitad.trace.complexes import pairs as complexes
+        from jitad.trace.values import pairs as complexes
 
         return complexes.ufunc(ufunc, *operands)
     if ufunc in COMPOSED:
@@ -189,7 +189,7 @@ def array_ufunc(ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> An
         if kwargs:
             raise refused(builder, f"{name} with {', '.join(kwargs)}=", "leave the option out, or use np.where")
         return apply_ufunc(ufunc, *inputs)
-    from jitad.trace.ufuncs.methods import apply_method
+    from jitad.trace.numpy_rules.reductions.methods import apply_method
 
     return apply_method(ufunc, method, inputs, kwargs)
 

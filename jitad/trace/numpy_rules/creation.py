@@ -9,11 +9,11 @@ import numpy as np
 
 from jitad.tape.builder import Value
 from jitad.trace.arrays import assign  # noqa: F401  (fills the table of functions)
-from jitad.trace.arrays.local import local
-from jitad.trace.complexes.pairs import Complex
 from jitad.trace.dispatch import FUNCTIONS, builder_in, call, detached, noted_line, plain
 from jitad.trace.scipy_rules.functions import SUBSTITUTES
 from jitad.trace.templates import repeated
+from jitad.trace.values.local import local
+from jitad.trace.values.pairs import Complex
 
 __all__ = ["SUBSTITUTES"]
 

@@ -10,11 +10,11 @@ import numpy as np
 from jitad.primitives.core import cast
 from jitad.primitives.view import shown
 from jitad.tape.builder import Value
+from jitad.trace import ufuncs
 from jitad.trace.dispatch import call, not_concrete, noted_line, plain, refused
-from jitad.trace.ufuncs import rules as ufuncs
 
 if TYPE_CHECKING:
-    from jitad.trace.tracer import Tracer
+    from jitad.trace.values.tracer import Tracer
 
 _FLOAT64 = np.dtype(np.float64)
 _SHORT_POWERS = {2.0: np.square, 0.5: np.sqrt, 1.0: np.positive, -1.0: np.reciprocal}

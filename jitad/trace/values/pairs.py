@@ -21,7 +21,7 @@ from jitad.tape.builder import Builder, Value
 from jitad.tape.types import Aval
 from jitad.trace.dispatch import as_value, builder_in, noted_line, plain, refused
 from jitad.trace.leaves import is_complex
-from jitad.trace.tracer import Tracer
+from jitad.trace.values.tracer import Tracer
 
 __all__ = ["Complex", "as_complex", "constant", "form_of", "is_packed", "is_zero", "output_of", "pack", "pair",
            "parts_of", "unpacked"]

@@ -18,12 +18,12 @@ import numpy as np
 
 from jitad.errors import MutationError
 from jitad.tape.builder import Builder, Value
+from jitad.trace import ufuncs
 from jitad.trace.arrays.storage import Storage, constant
 from jitad.trace.arrays.windows import window_of
-from jitad.trace.complexes.pairs import Complex
 from jitad.trace.dispatch import as_value, builder_in, call, not_mutable, noted_line, plain, refused
-from jitad.trace.tracer import Tracer
-from jitad.trace.ufuncs import rules as ufuncs
+from jitad.trace.values.pairs import Complex
+from jitad.trace.values.tracer import Tracer
 
 __all__ = ["LocalArray", "Memory", "local"]
 

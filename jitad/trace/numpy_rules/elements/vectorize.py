@@ -15,9 +15,9 @@ from jitad.errors import UnsupportedOperationError
 from jitad.primitives.core import cast
 from jitad.tape.builder import Value
 from jitad.trace.dispatch import as_value, builder_in, plain
+from jitad.trace.numpy_rules.elements.branches import Mapped, over_elements
 from jitad.trace.pytree import unflatten
 from jitad.trace.substitutes import SUBSTITUTES
-from jitad.trace.ufuncs.branches import Mapped, over_elements
 from jitad.trace.where import user_line
 
 if TYPE_CHECKING:
