@@ -14,7 +14,7 @@ import numpy as np
 
 import jitad
 from jitad.cache.keys.identity import unwrap
-from jitad.trace.recorder import record
+from jitad.trace.record import record
 
 
 def numbers() -> Iterator[int]:

@@ -28,7 +28,7 @@ from jitad.trace.numpy_rules.functions import FUNCTIONS
 from jitad.trace.numpy_rules.shapes.grids import INDEXERS
 from jitad.trace.scipy_rules.sparse import PARTS
 from jitad.trace.scipy_rules.stats.distributions import is_library_distribution
-from jitad.trace.scipy_rules.stats.rules import distributions, standing
+from jitad.trace.scipy_rules.stats.standing import distributions, standing
 from jitad.trace.values.tracer import Tracer
 
 __all__ = ["NAMESPACES", "UNCLAIMED", "methods", "public", "standing_of", "table", "versions"]

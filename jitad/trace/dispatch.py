@@ -1,7 +1,7 @@
 """How NumPy's functions find their rules: the tables, and the errors of a recording.
 
-`FUNCTIONS` maps a NumPy function object to its expression in primitives, filled by
-`@implements`. Nothing here knows the functions themselves.
+`FUNCTIONS` maps a NumPy function object to its expression in primitives, filled by `@implements`; `COMPLEX` says what
+functions mean where something is complex. Nothing here knows the functions themselves: `trace.record` fills the tables.
 """
 from __future__ import annotations
 
@@ -20,8 +20,37 @@ from jitad.trace.reasons import WHY, advice
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 _SIGNATURES: dict[Any, inspect.Signature] = {}
 SHARING: set[Any] = set()      # functions whose results may be views of their arguments
+Run = Callable[..., Any]
 
 ADVICE = WHY["no rule yet"]
+
+
+class Meanings:
+    """What numbers, NumPy's functions and its ufuncs are where something is complex."""
+
+    constant: Callable[[Builder, Any], Any]
+    function: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
+    ufunc: Callable[..., Any]
+
+
+COMPLEX = Meanings()
+
+
+class _Repeats:
+    """How rules are run that recorded code calls many times: each time, or by `trace.templates`, once installed."""
+
+    by: Callable[[Any, Run, tuple[Any, ...], dict[str, Any]], Any] = staticmethod(
+        lambda rule, run, args, kwargs: run(*args, **kwargs))
+
+
+def repeat_by(templates: Callable[[Any, Run, tuple[Any, ...], dict[str, Any]], Any]) -> None:
+    """Install what runs rules."""
+    _Repeats.by = staticmethod(templates)
+
+
+def repeated(rule: Any, run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``run(*args, **kwargs)``, where `rule` and the types of the arguments say what that writes."""
+    return _Repeats.by(rule, run, args, kwargs)
 
 
 def implements(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -120,22 +149,16 @@ def detached(result: Any, args: Any) -> Any:
 
 def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     """`function` of NumPy on traced values, through its rule."""
-    from jitad.trace.templates import repeated
-
     return _called(function, *args, **kwargs) if function in SHARING else repeated(
         function, partial(_called, function), args, kwargs)
 
 
 def _called(function: Any, /, *args: Any, **kwargs: Any) -> Any:
-    from jitad.trace.numpy_rules import functions as numpy_functions  # noqa: F401  (fills the table)
-
     args, kwargs = plain(args), plain(kwargs)
     builder = builder_in(args, kwargs)
     if complex_in(args, kwargs):
-        from jitad.trace.values import pairs as complexes
-
         with noted_line(builder):
-            return complexes.function(function, args, kwargs)
+            return COMPLEX.function(function, args, kwargs)
     if function not in FUNCTIONS:
         raise refused(builder, name_of(function), advice(name_of(function)))
     try:
@@ -232,10 +255,8 @@ def as_value(builder: Builder | None, operand: Any) -> Any:
             np.array([stand_in(p.shape) for p in parts])            # raises NumPy's own message
         return call(np.stack, parts)
     if is_complex(operand):
-        from jitad.trace.values.pairs import constant
-
-        return constant(builder, operand)
-    return builder.lift(checked(builder, operand))
+        return COMPLEX.constant(builder, operand)
+    return lift(builder, checked(builder, operand))
 
 
 def checked(builder: Builder | None, operand: Any) -> Any:

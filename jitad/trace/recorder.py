@@ -1,15 +1,10 @@
-"""Recording: run a function on traced values and keep what it does to them.
-
-`record` makes a `Recorder` (the builder that the traced values write to), wraps every array and number among
-the arguments as a `Tracer`, hands the captures of the function to `trace.captures`, and runs a copy of the
-function that sees those. What comes back is a `Recording`.
+"""The recorder: the builder that the traced values of one recording write to, and what comes of it, a `Recording`.
 
 Recorders are stacked by thread; a traced value knows its recorder. When the recording is over its nodes move
 to a plain `Builder` and the recorder closes, so that a traced value that got away fails loudly.
 """
 from __future__ import annotations
 
-import enum
 import gc
 import sys
 import threading
@@ -21,22 +16,19 @@ from typing import Any
 
 import numpy as np
 
-from jitad.cache.keys.guards import Unguardable, freeze
-from jitad.errors import ArgumentTypeError, ConcretizationError, JitadError, LeakedTracerError, OutputError
+from jitad.errors import ConcretizationError, JitadError, LeakedTracerError, OutputError
 from jitad.tape.builder import Builder, Value
 from jitad.tape.evaluate import evaluate_node
 from jitad.tape.tape import Tape
 from jitad.tape.types import TABLE, Aval, Where
-from jitad.trace.captures.captures import Captures
-from jitad.trace.captures.policy import is_user_class
 from jitad.trace.dispatch import plain
 from jitad.trace.leaves import aval_of, is_complex, is_dynamic, packed, refusal
-from jitad.trace.pytree import TreeDef, classes_in, flatten, unflatten
+from jitad.trace.pytree import TreeDef, unflatten
 from jitad.trace.values.pairs import Complex, as_complex, constant, output_of, unpacked
 from jitad.trace.values.tracer import Tracer
 from jitad.trace.where import is_library_file, user_line
 
-__all__ = ["Recorder", "Recording", "as_output", "current", "record", "user_line"]
+__all__ = ["Recorder", "Recording", "as_output", "current", "kind_of", "outside", "recording", "uncollected"]
 
 
 # --- the recorder ---------------------------------------------------------------------------
@@ -63,6 +55,16 @@ def outside() -> Iterator[None]:
         yield
     finally:
         _stack.recorders = recorders
+
+
+@contextmanager
+def recording(recorder: Recorder) -> Iterator[None]:
+    """Within, `recorder` is the innermost one of this thread."""
+    _stack.recorders.append(recorder)
+    try:
+        yield
+    finally:
+        _stack.recorders.pop()
 
 
 @contextmanager
@@ -93,7 +95,7 @@ class Recorder(Builder):
         self.placed: dict[int, tuple[int, Any]] = {}     # constants of templates; see `trace.templates`
         self.examples: dict[int, int] = {}               # placeholders for one example -> all of them
         self.likely: dict[int, int] = {}                 # placeholders -> what has the value that they may have
-        self.explorer: Any = None                        # decides in place of the values; see `trace.elementwise`
+        self.explorer: Any = None                        # decides in place of the values; see `elements.branches`
 
     def where(self, depth: int = 1) -> Where | None:
         """The user's line: the innermost one from `depth` frames above this method outwards."""
@@ -235,16 +237,7 @@ def _leaked(origin: Builder, what: str) -> LeakedTracerError:
         "container or an attribute while the function was recorded; return it from the function instead.")
 
 
-# --- arguments and their names --------------------------------------------------------------
-
-def argument_names(code: CodeType, count: int, bound: int) -> list[str]:
-    """The names of `count` positional arguments of which the first `bound` are not the caller's."""
-    named = code.co_varnames[:code.co_argcount]
-    star = "args"
-    if code.co_flags & 0x04:
-        star = code.co_varnames[code.co_argcount + code.co_kwonlyargcount]
-    return [named[i] if i < len(named) else f"{star}[{i - len(named)}]" for i in range(bound, bound + count)]
-
+# --- results ----------------------------------------------------------------------------------
 
 @dataclass(frozen=True)
 class Recording:
@@ -277,98 +270,6 @@ class Recording:
         return self.builder.finish(self.outputs)
 
 
-def record(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None,
-           names: Sequence[str] | None = None) -> Recording:
-    """Run `target`, as `jitad.cache.keys.identity.unwrap` gives it, on traced `args` and `kwargs`.
-
-    Raises `ArgumentTypeError` for an argument that cannot be on a tape, `OutputError` for a result that cannot,
-    `CaptureError` and `MutationError` for captures that cannot be followed, and what the function raises.
-    """
-    where = user_line(2)
-    function = target.function
-    recorder = Recorder(function.__qualname__)
-    traced = _Arguments(recorder, where)
-    names = names or argument_names(function.__code__, len(args), len(target.bound))
-    new_args = [traced.take(value, name) for value, name in zip(args, names, strict=True)]
-    new_kwargs = {name: traced.take(value, name) for name, value in (kwargs or {}).items()}
-    _stack.recorders.append(recorder)
-    try:
-        captures = recorder.captures = Captures(recorder, target)
-        for cls in sorted(traced.classes, key=lambda c: c.__qualname__):
-            captures.scan.argument(cls)
-        result = captures.run(new_args, new_kwargs)
-        if recorder.refusals:                            # and caught by the function, which would go on without
-            raise recorder.refusals[0]
-        captures.finish()
-        leaves, paths, structure = flatten(result, "result")
-        outputs = [as_output(recorder, leaf, path, where) for leaf, path in zip(leaves, paths, strict=True)]
-        captures.release()
-    except JitadError as error:
-        error.add_note(f"while jitad recorded `{function.__qualname__}`, called at {where}")
-        raise
-    except (TypeError, ValueError) as error:
-        if not isinstance(error.__cause__, JitadError):
-            if "<traced" in str(error):                  # NumPy swallows what `int` of a traced value raises
-                error.add_note(f"while jitad recorded `{function.__qualname__}`, called at {where}: a number that "
-                               "shapes depend on must be known then; let the function capture it")
-            raise
-        error.__cause__.add_note(f"while NumPy did what ends in \"{error}\": to fill an array that a library made, "
-                                 "a[i] = x, take a copy of it first: a = np.array(a)")
-        raise error.__cause__ from None
-    finally:
-        _stack.recorders.pop()
-        builder = recorder.close()
-    values = lambda items: tuple(Value(builder, v.number) for v in items)
-    return Recording(builder, recorder.function_name, tuple(traced.values), values(traced.inputs),
-                     values(captures.inputs), tuple(captures.values), values(outputs), structure, captures.plan, where,
-                     tuple(o.weak if isinstance(o, Tracer) else o.aval.weak for o in outputs))
-
-
-class _Arguments:
-    """The caller's arguments: their dynamic leaves become inputs of the tape, the others stay."""
-
-    def __init__(self, recorder: Recorder, where: Where | None) -> None:
-        self.recorder, self.where = recorder, where
-        self.values: list[Any] = []
-        self.inputs: list[Value] = []
-        self.classes: set[type] = set()                  # those of the user, whose methods run as they are
-
-    def take(self, value: Any, name: str) -> Any:
-        if is_dynamic(value):
-            return self._leaf(value, name)
-        leaves, paths, structure = flatten(value, name)
-        self.classes |= {cls for cls in classes_in(structure) if is_user_class(cls)}
-        return unflatten(structure, [self._leaf(x, path) for x, path in zip(leaves, paths, strict=True)])
-
-    def _leaf(self, leaf: Any, path: str) -> Any:
-        if isinstance(leaf, Value):
-            raise self.recorder.foreign(leaf)
-        static = not is_dynamic(leaf)
-        why = _static_refusal(leaf) if static else refusal(leaf)
-        if why is not None:
-            raise ArgumentTypeError(
-                f"argument `{path}` of `{self.recorder.function_name}` {why} (called at {self.where})")
-        if static:
-            if isinstance(leaf, enum.Enum) and is_user_class(type(leaf)):
-                self.classes.add(type(leaf))
-            return leaf
-        self.values.append(leaf)
-        self.inputs.append(self.recorder.traced_input(leaf, path))
-        return self.recorder.seen(self.inputs[-1], leaf)
-
-
-def _static_refusal(leaf: Any) -> str | None:
-    """Why an argument that is no data cannot be a static value, and what to do; None when it can."""
-    try:
-        freeze(leaf, functions=False)
-    except Unguardable:
-        return (f"is {_kind(leaf)}, of which jitad cannot tell whether it has changed: let the function capture it "
-                "(a global, a closure, functools.partial) instead of passing it")
-    if isinstance(leaf, type) and is_user_class(leaf) and not issubclass(leaf, enum.Enum):
-        return "is a class whose code cannot be followed; let the function capture it instead of passing it"
-    return None
-
-
 def as_output(recorder: Recorder, leaf: Any, path: str, where: Where | None) -> Value:
     """A leaf of a result as a value of the recording; raises `OutputError` for what cannot be one."""
     leaf = plain(leaf)
@@ -378,7 +279,7 @@ def as_output(recorder: Recorder, leaf: Any, path: str, where: Where | None) -> 
         if isinstance(leaf, Complex):
             return output_of(leaf)
         return leaf.detached() if isinstance(leaf, Tracer) and leaf.storage is not None else leaf   # as it is now
-    why = refusal(leaf) if is_dynamic(leaf) else f"is {_kind(leaf)}"
+    why = refusal(leaf) if is_dynamic(leaf) else f"is {kind_of(leaf)}"
     if why is not None:
         hint = "; is a return statement missing?" if leaf is None else "; return arrays and numbers"
         raise OutputError(f"`{recorder.function_name}` returned something that cannot be on a tape: "
@@ -388,5 +289,5 @@ def as_output(recorder: Recorder, leaf: Any, path: str, where: Where | None) -> 
     return recorder.const(leaf, weak=type(leaf) in (int, float))
 
 
-def _kind(value: Any) -> str:
+def kind_of(value: Any) -> str:
     return "None" if value is None else f"a {type(value).__name__}"

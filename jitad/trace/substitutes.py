@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from jitad.trace.dispatch import builder_in, noted_line, plain
+from jitad.trace.dispatch import builder_in, noted_line, plain, repeated
 
 
 class Substitutes(dict[Any, Callable[..., Any]]):
@@ -59,8 +59,6 @@ def substitute(original: Any, name: str = "") -> Callable[[Callable[..., Any]], 
 def _replacement(original: Callable[..., Any], impl: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(original)
     def replacement(*args: Any, **kwargs: Any) -> Any:
-        from jitad.trace.templates import repeated
-
         return repeated(impl, run, args, kwargs)
 
     def run(*args: Any, **kwargs: Any) -> Any:

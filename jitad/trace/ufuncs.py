@@ -9,12 +9,23 @@ import numpy as np
 from jitad.primitives.core import aligned, alignment, cast, select
 from jitad.primitives.special.rows import SEVERAL
 from jitad.tape.builder import NO_PARAMS, Value
-from jitad.tape.types import TABLE, Primitive, builder_of
-from jitad.trace.dispatch import builder_in, call, checked, complex_in, lift_all, name_of, not_mutable, plain, refused
+from jitad.trace.dispatch import (
+    COMPLEX,
+    builder_in,
+    call,
+    checked,
+    complex_in,
+    lift_all,
+    name_of,
+    not_mutable,
+    plain,
+    refused,
+)
 
 _ROWS: dict[np.ufunc, Primitive] = {}
 _entered: set[str] = set()                       # the names of the rows that were looked through
 COMPOSED: dict[np.ufunc, Callable[..., Any]] = {}
+METHODS: dict[str, Callable[..., Any]] = {}      # of ufuncs, by name: ``METHODS["reduce"](ufunc, x, ...)``
 
 
 def composed(*ufuncs: np.ufunc) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -78,9 +89,7 @@ def apply_ufunc(ufunc: np.ufunc, *operands: Any) -> Any:
     """``ufunc(*operands)``, at least one operand being traced."""
     operands = plain(operands)
     if complex_in(*operands):
-        from jitad.trace.values import pairs as complexes
-
-        return complexes.ufunc(ufunc, *operands)
+        return COMPLEX.ufunc(ufunc, *operands)
     if ufunc in COMPOSED:
         return COMPOSED[ufunc](*operands)
     row, builder = row_of(ufunc), builder_in(operands)
@@ -175,9 +184,7 @@ def array_ufunc(ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> An
     builder = builder_in(inputs, kwargs)
     name = name_of(ufunc) + ("" if method == "__call__" else f".{method}")
     if method == "at":
-        from jitad.trace.arrays.assign import ufunc_at
-
-        return ufunc_at(ufunc, *inputs)
+        return METHODS["at"](ufunc, *inputs)
     if any(o is not None for o in kwargs.pop("out", None) or ()):
         raise not_mutable(builder, f"{name} with out= (or an in-place operator such as a += x)",
                           "use the returned array: a = a + x")
@@ -189,9 +196,10 @@ def array_ufunc(ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> An
         if kwargs:
             raise refused(builder, f"{name} with {', '.join(kwargs)}=", "leave the option out, or use np.where")
         return apply_ufunc(ufunc, *inputs)
-    from jitad.trace.numpy_rules.reductions.methods import apply_method
-
-    return apply_method(ufunc, method, inputs, kwargs)
+    rule = METHODS.get(method)
+    if rule is None or ufunc.nin != 2 or ufunc.signature is not None:
+        raise refused(builder, name)
+    return rule(ufunc, *inputs, **kwargs)
 
 
 def _cast_inputs(ufunc: np.ufunc, inputs: Any, dtype: np.dtype) -> list[Any]:
@@ -239,13 +247,6 @@ def _several(rows: list[Primitive]) -> Callable[..., tuple[Any, ...]]:
 
 for _function, _rows in SEVERAL.items():
     COMPOSED[_function] = _several(_rows)
-
-
-@composed(np.matmul)
-def _matmul(a: Any, b: Any) -> Any:
-    from jitad.trace.numpy_rules.algebra.contract import matmul
-
-    return matmul(a, b)
 
 
 def _gufunc(signature: str) -> Callable[..., Any]:

@@ -10,7 +10,7 @@ import jitad.primitives  # noqa: F401
 from jitad.cache.keys.identity import unwrap
 from jitad.tape.evaluate import evaluate
 from jitad.trace.pytree import leaves_of, unflatten
-from jitad.trace.recorder import record
+from jitad.trace.record import record
 
 x3 = np.array([0.5, -1.0, 2.0])
 

@@ -15,7 +15,7 @@ import scipy.special
 import scipy.stats
 
 from jitad.cache.keys.identity import unwrap
-from jitad.trace.recorder import record
+from jitad.trace.record import record
 
 vector = np.array([0.5, 1.5, 0.7, 2.5])
 matrix = np.array([[2.0, 0.5, 0.3], [0.5, 3.0, 0.2], [0.3, 0.2, 4.0]])

@@ -20,8 +20,8 @@ from jitad.errors import ArgumentTypeError, CaptureError, LeakedTracerError, Mut
 from jitad.passes.differentiate.modes import one, pullback
 from jitad.tape.evaluate import evaluate
 from jitad.trace.pytree import flatten, leaves_of, unflatten
-from jitad.trace.recorder import current, record
-from tests.helpers.recorded import Recorded, user_module, x3
+from jitad.trace.record import record
+from jitad.trace.recorder import current
 
 SIGMA, SIZE, DATA = 2.0, 2, np.ones(3)
 

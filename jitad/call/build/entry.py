@@ -31,7 +31,7 @@ from jitad.tape.evaluate import GuardMiss, evaluate
 from jitad.trace.dispatch import plain
 from jitad.trace.leaves import aval_of, packed_all
 from jitad.trace.pytree import TreeDef, flatten, leaves_of, unflatten
-from jitad.trace.recorder import Recorder, Recording, as_output, record, uncollected
+from jitad.trace.recorder import Recorder, Recording, as_output, uncollected
 from jitad.trace.values.pairs import is_packed
 from jitad.trace.where import user_line
 
@@ -223,6 +223,8 @@ def build(target: Target, request: Request, arguments: Arguments) -> Entry:
 def recorded(target: Target, request: Request, arguments: Arguments) -> Recording:
     """The function run on the arguments; with its loops re-rolled unless the tape machine may take it as it is, and
     with the seed, if the request has one, as further inputs."""
+    from jitad.trace.record import record
+
     if suited(request):
         return record(target, arguments.args, arguments.kwargs, arguments.positional)
     if not request.seed_name:

@@ -1,4 +1,4 @@
-"""Writing into traced arrays: ``a[i] = v``, in-place operators, and NumPy's functions that fill arrays."""
+"""Writing into traced arrays: ``a[i] = v`` and in-place operators."""
 from __future__ import annotations
 
 from typing import Any
@@ -6,19 +6,16 @@ from typing import Any
 import numpy as np
 
 from jitad.primitives.core import cast
-from jitad.primitives.index import gather, put, scatter
-from jitad.primitives.reduce import cumsum
+from jitad.primitives.index import put
 from jitad.primitives.view import broadcast_to, slice_dims
 from jitad.tape.builder import Value
-from jitad.trace import ufuncs
-from jitad.trace.arrays.indexing import Advanced, entries_of, getitem, traced_mask, within
+from jitad.trace.arrays.choice import choose
+from jitad.trace.arrays.indexing import Advanced, entries_of, traced_mask, within
 from jitad.trace.arrays.windows import Window, narrowed, positions
-from jitad.trace.dispatch import as_value, builder_in, implements, not_mutable, plain, refused, stand_in
-from jitad.trace.numpy_rules.elements.elementwise import choose, truth
-from jitad.trace.values.tracer import Tracer
+from jitad.trace.dispatch import as_value, plain, stand_in
 
 
-def setitem(x: Tracer, index: Any, value: Any) -> None:
+def setitem(x: Any, index: Any, value: Any) -> None:
     """``x[index] = value`` with NumPy's rules and errors."""
     check_writable(x)
     index, value = plain(index), plain(value)
@@ -38,29 +35,29 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
         _set_computed(x, entries, value)
     elif any(isinstance(e, np.ndarray) for e in entries):
         where = positions(x.window)[tuple(entries)]                 # NumPy's own errors
-        x.home.write_at(where, _fitting(x, value, where.shape, tuple(entries)).number)
+        x.home.write_at(where, fitting(x, value, where.shape, tuple(entries)).number)
     else:
         number = all(isinstance(e, int) for e in entries) and len(entries) == x.ndim
-        write(x, narrowed(x.window, lambda a: a[tuple(entries if number else _dotted(entries))]), value, number)
+        write(x, narrowed(x.window, lambda a: a[tuple(entries if number else dotted(entries))]), value, number)
 
 
-def _dotted(entries: list[Any]) -> list[Any]:
+def dotted(entries: list[Any]) -> list[Any]:
     return entries if any(e is Ellipsis for e in entries) else [*entries, Ellipsis]
 
 
-def check_writable(x: Tracer) -> None:
+def check_writable(x: Any) -> None:
     x.home.check_writable()
     if x.frozen:
         raise ValueError(x.frozen)
 
 
-def write(x: Tracer, window: Window, value: Any, number: bool = False) -> None:
+def write(x: Any, window: Window, value: Any, number: bool = False) -> None:
     """Store `value` in a window on the storage of `x`."""
-    new = _fitting(x, value, window.shape, (...,) if not number else ())
+    new = fitting(x, value, window.shape, (...,) if not number else ())
     x.home.write(window, new.number)
 
 
-def _fitting(x: Tracer, value: Any, shape: tuple[int, ...], index: tuple[Any, ...]) -> Value:
+def fitting(x: Any, value: Any, shape: tuple[int, ...], index: tuple[Any, ...]) -> Value:
     """`value` in the dtype of `x` and broadcast to `shape`; NumPy's own message where it does not fit."""
     value = as_value(x.builder, value)
     if value.shape != shape:
@@ -79,187 +76,24 @@ def _fitting(x: Tracer, value: Any, shape: tuple[int, ...], index: tuple[Any, ..
     return broadcast_to(cast(value, x.dtype), shape)
 
 
-def _traced_mask(x: Tracer, index: Any) -> Value | None:
+def _traced_mask(x: Any, index: Any) -> Value | None:
     """The index if it is one traced Boolean array of the shape of `x`."""
     mask = traced_mask(index)
     return mask if mask is not None and mask.shape == x.shape else None
 
 
-def _set_computed(x: Tracer, entries: list[Any], value: Any) -> None:
+def _set_computed(x: Any, entries: list[Any], value: Any) -> None:
     """Integer arrays that are known only when the compiled function runs."""
     parts = Advanced(x, entries)
-    values, index = parts.in_front(_fitting(x, value, parts.shape, (...,)))
+    values, index = parts.in_front(fitting(x, value, parts.shape, (...,)))
     write(parts.rest, parts.rest.window, put(parts.rest, values, *index, axes=parts.axes))
 
 
-def assign_result(x: Tracer, ufunc: np.ufunc, result: Any, operands: tuple[Any, ...]) -> None:
+def assign_result(x: Any, ufunc: np.ufunc, result: Any, operands: tuple[Any, ...]) -> None:
     """Store what an operation gave in the array that it was to change."""
-    if hasattr(type(x), "jitad_parts"):
-        x.assign(ufunc, result, operands)                           # type: ignore[attr-defined]
-        return
     check_writable(x)
     if result.shape != x.shape or not np.can_cast(result.dtype, x.dtype, "same_kind"):
         dummies = [np.ones(np.shape(o), o.dtype if hasattr(o, "dtype") else np.asarray(o).dtype) for o in operands]
         with np.errstate(all="ignore"):
             ufunc(*dummies, out=np.ones(x.shape, x.dtype))          # raises NumPy's own message
     write(x, x.window, result)
-
-
-def array_of(a: Any, what: str) -> Tracer:
-    """The array that a function is to fill, if it can be written."""
-    if not isinstance(a, Tracer) or not (a.ndim or a.boxed):
-        raise not_mutable(builder_in(a), what, "make the array in the recorded function (np.zeros, np.array(a))")
-    check_writable(a)
-    return a
-
-
-# --- ufunc.at ------------------------------------------------------------------------------------
-
-def ufunc_at(ufunc: np.ufunc, a: Any, indices: Any, *operands: Any) -> None:
-    """``ufunc.at(a, indices, b)``."""
-    name = f"numpy.{ufunc.__name__}.at"
-    a, indices, operands = array_of(a, name), plain(indices), plain(operands)
-    entries = entries_of(a, indices)
-    if not any(isinstance(e, (np.ndarray, Value)) for e in entries):
-        place = getitem(a, tuple(_dotted(entries)))
-        assign_result(place, ufunc, ufuncs.apply_ufunc(ufunc, place, *operands), (place, *operands))
-        return
-    if ufunc in (np.add, np.subtract):
-        _add_at(a, ufunc, entries, operands[0])
-        return
-    if any(isinstance(e, Value) for e in entries):
-        raise refused(a, f"{name} with traced indices, which may repeat", "use np.add.at, or a loop over the indices")
-    where = np.arange(a.size).reshape(a.shape)[tuple(entries)]
-    if np.unique(where).size < where.size:
-        _at_in_rounds(a, ufunc, where, operands)
-        return
-    setitem(a, tuple(entries), ufuncs.apply_ufunc(ufunc, getitem(a, tuple(entries)), *operands))
-
-
-def _at_in_rounds(a: Tracer, ufunc: np.ufunc, where: np.ndarray, operands: tuple[Any, ...]) -> None:
-    """The first occurrence of each place, then the second, and so on."""
-    places = where.ravel()
-    order = np.argsort(places, kind="stable")
-    first = np.flatnonzero(np.diff(places[order], prepend=-1))
-    turn = np.empty(places.size, np.int64)
-    turn[order] = np.arange(places.size) - np.repeat(first, np.diff(np.append(first, places.size)))
-    others: list[Any] = [np.broadcast_to(as_value(a.builder, o), where.shape).reshape(-1) for o in operands]
-    for r in range(int(turn.max()) + 1):
-        now = np.flatnonzero(turn == r)
-        old: Any = getitem(a.reshape(-1), places[now])
-        put_(a, places[now], ufuncs.apply_ufunc(ufunc, old, *(getitem(o, now) for o in others)))
-
-
-def _add_at(a: Tracer, ufunc: np.ufunc, entries: list[Any], operand: Any) -> None:
-    parts = Advanced(a, entries)
-    operand = as_value(a.builder, operand)
-    if not np.can_cast(operand.dtype, a.dtype, "same_kind") and not operand.aval.weak:
-        ufunc.at(np.zeros(1, a.dtype), [0], np.zeros(1, operand.dtype))        # raises NumPy's own message
-    values, index = parts.in_front(_fitting(a, operand, parts.shape, (...,)))
-    added = scatter(values, *index, axes=parts.axes, shape=parts.rest.shape)
-    write(parts.rest, parts.rest.window, ufuncs.apply_ufunc(ufunc, parts.rest, added))
-
-
-# --- functions -----------------------------------------------------------------------------------
-
-@implements(np.copyto)
-def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
-    dst = array_of(dst, "numpy.copyto")
-    src = as_value(dst.builder, src)
-    if not src.aval.weak and not np.can_cast(src.dtype, dst.dtype, casting):
-        np.copyto(np.zeros(1, dst.dtype), np.zeros(1, src.dtype), casting)     # raises NumPy's own message
-    if where is True:
-        setitem(dst, ..., src)
-    else:
-        write(dst, dst.window, choose(where, cast(src, dst.dtype), dst))
-
-
-@implements(np.fill_diagonal)
-def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
-    a = array_of(a, "numpy.fill_diagonal")
-    if a.ndim < 2:
-        raise ValueError("array must be at least 2-d")
-    if a.ndim == 2:
-        step, end = a.shape[1] + 1, None if wrap else a.shape[1] * a.shape[1]
-    else:
-        if len(set(a.shape)) > 1:
-            raise ValueError("All dimensions of input must be of equal length")
-        step, end = 1 + int(np.cumprod(a.shape[:-1]).sum()), None
-    _put_flat(a, positions(a.window).ravel()[:end:step], val)
-
-
-def _put_flat(a: Tracer, where: np.ndarray, values: Any) -> None:
-    """Store values one after the other, again from the start when they are used up."""
-    values = as_value(a.builder, values).reshape(-1)  # type: ignore[attr-defined]
-    if not where.size:
-        return
-    if values.aval.size != where.size and values.aval.size != 1:
-        values = gather(values, as_value(a.builder, np.arange(where.size) % values.aval.size), axes=(0,))
-    a.home.write_at(where, broadcast_to(cast(values, a.dtype), where.shape).number)
-
-
-@implements(np.put)
-def put_(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
-    a = array_of(a, "numpy.put")
-    if builder_in(ind) is not None:
-        flat = a.reshape(-1)
-        if flat.home is not a.home:
-            raise refused(a, "numpy.put with traced indices into an array that is not contiguous")
-        setitem(flat, ind, v)
-        return
-    where = positions(a.window).ravel()
-    _put_flat(a, np.take(where, np.asarray(ind).ravel(), mode=mode), v)    # type: ignore[call-overload]
-
-
-@implements(np.place)
-def place(arr: Any, mask: Any, vals: Any) -> None:
-    arr = array_of(arr, "numpy.place")
-    if builder_in(mask) is not None:
-        place_computed(arr, truth(as_value(arr.builder, mask)), vals)
-        return
-    _put_flat(arr, positions(arr.window).ravel()[np.asarray(mask, bool).ravel()], vals)
-
-
-def place_computed(arr: Tracer, mask: Any, vals: Any) -> None:
-    """Store values, one after the other and again from the first, where a traced mask is true."""
-    if mask.aval.size != arr.size:
-        np.place(np.zeros(arr.shape), np.zeros(mask.shape, bool), [0.0])          # NumPy's own message
-    vals = as_value(arr.builder, vals).reshape(-1)  # type: ignore[attr-defined]
-    if not vals.size:
-        if mask.any():
-            raise ValueError("Cannot insert from an empty array!")
-        return
-    mask = mask.reshape(arr.shape)
-    if vals.size == 1:
-        setitem(arr, mask, vals.reshape(()))
-        return
-    order = cumsum(cast(mask.reshape(-1), np.int64), axis=0, reverse=False) - 1
-    taken = gather(cast(vals, arr.dtype), ufuncs.apply_ufunc(np.remainder, order, vals.size), axes=(0,))
-    write(arr, arr.window, choose(mask, taken.reshape(arr.shape), arr))
-
-
-@implements(np.putmask)
-def putmask(a: Any, mask: Any, values: Any) -> None:
-    a = array_of(a, "numpy.putmask")
-    values = as_value(a.builder, values)
-    if values.shape != a.shape:
-        flat = values.reshape(-1)  # type: ignore[attr-defined]
-        index = np.arange(a.size).reshape(a.shape) % max(values.aval.size, 1)
-        values = gather(flat, as_value(a.builder, index), axes=(0,))
-    if builder_in(mask) is None and np.shape(mask) != a.shape:
-        raise ValueError("putmask: mask and data must be the same size")
-    write(a, a.window, choose(truth(mask), cast(values, a.dtype), a))
-
-
-@implements(np.put_along_axis)
-def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None = -1) -> None:
-    arr = array_of(arr, "numpy.put_along_axis")
-    if axis is None:
-        put_(arr, indices, values)
-        return
-    axis = np.lib.array_utils.normalize_axis_index(axis, arr.ndim)
-    indices = indices if isinstance(indices, Value) else np.asarray(indices)
-    if arr.ndim != indices.ndim:
-        raise ValueError("`indices` and `arr` must have the same number of dimensions")
-    index = [np.arange(n).reshape((-1,) + (1,) * (arr.ndim - 1 - d)) for d, n in enumerate(arr.shape)]
-    setitem(arr, tuple(indices if d == axis else i for d, i in enumerate(index)), values)

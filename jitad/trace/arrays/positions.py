@@ -17,13 +17,6 @@ from jitad.tape.builder import Value
 from jitad.tape.types import TABLE
 
 
-def truth(x: Any) -> Any:
-    """`x` as Boolean."""
-    if not isinstance(x, Value):
-        return np.asarray(x).astype(bool)
-    return x if x.dtype.kind == "b" else x != 0
-
-
 def flat_positions(mask: Value) -> Value:
     """The numbers, in C order, of the true elements of `mask`, shape ``(count,)``. The count is guarded."""
     builder: Any = mask.builder
@@ -58,6 +51,3 @@ def bound_of(places: Value) -> float:
 def nonzero_of(mask: Value) -> tuple[Value, ...]:
     """As ``mask.nonzero()``."""
     return unflattened(flat_positions(mask), mask.shape)
-
-
-__all__ = ["bound_of", "flat_positions", "nonzero_of", "truth", "unflattened"]

@@ -10,17 +10,15 @@ import enum
 import functools
 from collections.abc import Iterator
 from types import CodeType, FunctionType, MethodType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jitad.cache.keys.captures import Path
 from jitad.errors import CaptureError
 from jitad.tape.builder import Value
 from jitad.trace.captures.bytecode import codes_in
+from jitad.trace.captures.notes import Notes
 from jitad.trace.captures.policy import is_user_class, is_user_function
 from jitad.trace.where import user_line
-
-if TYPE_CHECKING:
-    from jitad.trace.captures.captures import Captures
 
 __all__ = ["Attributes"]
 
@@ -33,7 +31,7 @@ _WHOLE = frozenset({"__dict__", "vars", "dir", "attrgetter", "getattr_static", "
 class Attributes:
     """The attributes of one recording's captures, as far as no stand-in sees them being read and written."""
 
-    def __init__(self, captures: Captures) -> None:
+    def __init__(self, captures: Notes) -> None:
         self.captures = captures
         self._found: list[tuple[Any, Any, Path]] = []
         self._held: dict[int, tuple[Any, dict[str, Any], Path]] = {}

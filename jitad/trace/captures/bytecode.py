@@ -16,7 +16,7 @@ from jitad.cache.keys.captures import Path
 from jitad.trace.captures.policy import is_user_class, is_user_function, is_user_module
 from jitad.trace.where import is_library_file
 
-__all__ = ["Scan", "codes_in", "compares_identity", "global_names"]
+__all__ = ["WholeGuards", "codes_in", "compares_identity", "global_names"]
 
 _GLOBAL_OPS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
 _PLAIN_ATTRIBUTES = (str, int, bool, type(None), float, complex, bytes, enum.Enum)
@@ -63,7 +63,7 @@ def _is_code(name: str, raw: Any) -> bool:
     return isinstance(raw, (property, staticmethod, classmethod, functools.cached_property))
 
 
-class Scan:
+class WholeGuards:
     """Adds the guards for whole functions and classes to the captures of a recording, once for each."""
 
     def __init__(self, captures: Any) -> None:

@@ -35,9 +35,10 @@ from jitad.errors import CaptureError, MutationError
 from jitad.tape.builder import Value
 from jitad.trace.captures import policy
 from jitad.trace.captures.attributes import Attributes
-from jitad.trace.captures.bytecode import Scan
+from jitad.trace.captures.bytecode import WholeGuards
 from jitad.trace.captures.copies import Copies, GlobalsView
 from jitad.trace.captures.introspection import VIEWS
+from jitad.trace.captures.libraries import take_distribution, take_sparse, take_vectorized
 from jitad.trace.captures.nested import CaptureView, Nested
 from jitad.trace.captures.standins import (
     ClassView,
@@ -49,9 +50,10 @@ from jitad.trace.captures.standins import (
     state_of,
     view_super,
 )
-from jitad.trace.captures.wrappers import take_cached, take_method, take_partial, take_vectorized
+from jitad.trace.captures.wrappers import take_cached, take_method, take_partial
+from jitad.trace.impure import Impure
 from jitad.trace.leaves import packed_all, refusal
-from jitad.trace.scipy_rules import sparse
+from jitad.trace.scipy_rules.sparse import is_sparse
 from jitad.trace.scipy_rules.stats import distributions
 from jitad.trace.where import user_line
 
@@ -76,7 +78,7 @@ class Captures:
         self.attributes = Attributes(self)
         self.builtins = {**vars(builtins), "__import__": self._import, "super": view_super, **VIEWS,
                          **self.attributes.builtins}
-        self.scan = Scan(self)
+        self.whole = WholeGuards(self)
         self.copies = Copies(self)
         self.taken: dict[Path, tuple[Any, Any]] = {}
         self._met: dict[int, Path] = {}
@@ -123,7 +125,7 @@ class Captures:
         self.builtins.update(__import__=builtins.__import__, getattr=getattr, hasattr=hasattr)
         self.taken.clear()
         self._lists.clear()
-        del self.attributes, self.copies, self.scan, self.target
+        del self.attributes, self.copies, self.whole, self.target
 
     def met(self, value: Any, path: Path) -> None:
         """Remember where an object was found that has a stand-in or copy for each path to it."""
@@ -220,7 +222,7 @@ class Captures:
         if stand_in is None:
             stand_in = policy.refused(value, path.expression(), user_line)
         if stand_in is not None:
-            if not isinstance(stand_in, policy.Refused):
+            if not isinstance(stand_in, Impure):
                 self.guard(value, path)
             return stand_in
         if self.is_static(path) and kind not in _STATIC and not isinstance(value, enum.Enum):
@@ -269,14 +271,14 @@ class Captures:
     def class_view(self, cls: type, path: Path) -> Any:
         """The class itself if all that its methods and attributes hold could be guarded, else a stand-in."""
         if policy.is_user_class(type(cls)):
-            self.scan.class_(type(cls), path.step("type"))
+            self.whole.class_(type(cls), path.step("type"))
         holds = any(isinstance(v, (float, np.ndarray, np.floating)) for c in cls.__mro__ if policy.is_user_class(c)
                     for v in vars(c).values())
         if not holds:
             try:
-                self.scan.class_(cls, path)
+                self.whole.class_(cls, path)
             except CaptureError:
-                self.scan.done.clear()
+                self.whole.done.clear()
             else:
                 self.attributes.found(cls, cls, path)
                 self.attributes.hold(cls, path)
@@ -390,7 +392,7 @@ def _place(fault: CaptureError) -> tuple[Any, str]:
     return getattr(fault, "place", None) or ("a captured value", str(fault))
 
 
-_LIBRARY_OBJECTS = ((distributions.is_distribution, distributions.take), (sparse.is_sparse, sparse.take))
+_LIBRARY_OBJECTS = ((distributions.is_distribution, take_distribution), (is_sparse, take_sparse))
 _STATIC = frozenset({str, bytes, int, bool, complex, type(None), type(...), range})
 
 

@@ -3,16 +3,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import CellType, FunctionType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from jitad.cache.keys.captures import Path
 from jitad.errors import CaptureError, MutationError
 from jitad.trace.captures import policy
 from jitad.trace.captures.bytecode import compares_identity, global_names
+from jitad.trace.captures.notes import Notes
 from jitad.trace.where import user_line
-
-if TYPE_CHECKING:
-    from jitad.trace.captures.captures import Captures
 
 __all__ = ["Copies", "GlobalsView"]
 
@@ -23,7 +21,7 @@ _FOR_TRACEBACKS = ("__loader__", "__spec__")  # linecache reads them to print th
 class GlobalsView(dict):
     """The globals of a copied function: each name is taken when it is first read."""
 
-    def __init__(self, captures: Captures, function: FunctionType, path: Path) -> None:
+    def __init__(self, captures: Notes, function: FunctionType, path: Path) -> None:
         super().__init__(__builtins__=captures.builtins)
         self.captures, self.path = captures, path
         self.real = function.__globals__
@@ -78,7 +76,7 @@ class GlobalsView(dict):
 class Copies:
     """The copied functions of one recording, and what they could change."""
 
-    def __init__(self, captures: Captures) -> None:
+    def __init__(self, captures: Notes) -> None:
         self.captures = captures
         self.homes: dict[Any, tuple[GlobalsView, Path]] = {}
         self.cells: list[tuple[CellType, Any, str]] = []

@@ -1,34 +1,21 @@
 """The builtins by which code asks what it holds: for recorded code they answer as NumPy would.
 
-The text of a value is its number's: code may do with it what it likes, so the tape depends on that number. What is only
-printed is printed while the function is recorded, and the tape does not depend on it.
+What is only printed is printed while the function is recorded, and the tape does not depend on it.
 """
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from jitad.errors import ConcretizationError
-from jitad.primitives.core import select
-from jitad.tape.types import TABLE
 from jitad.trace.scipy_rules.stats.distributions import Distribution, Frozen
 from jitad.trace.values.pairs import Complex
+from jitad.trace.values.seen import as_seen, stood_for
 from jitad.trace.values.tracer import Tracer
-from jitad.trace.where import user_line
 
 STAND_INS = (Distribution, Frozen)
 TRACED = (Tracer, Complex)
 
-__all__ = ["VIEWS", "stood_for", "text_of"]
-
-
-def stood_for(x: Tracer) -> type:
-    """The class of the array or number that a traced value stands for."""
-    if x.ndim or x.boxed:
-        return np.ndarray
-    return {"f": float, "i": int, "b": bool, "c": complex}.get(x.dtype.kind, np.ndarray) if x.weak else x.dtype.type
+__all__ = ["VIEWS"]
 
 
 def view_isinstance(instance: Any, classes: Any, /) -> bool:
@@ -49,29 +36,6 @@ def view_type(*args: Any, **kwargs: Any) -> Any:
     if len(args) == 1 and type(args[0]) in STAND_INS:
         return args[0].__class__
     return type(*args, **kwargs)
-
-
-def as_seen(x: Tracer) -> Any:
-    """The array or number that a traced value is in this recording."""
-    value = np.array(x.recorder.concrete(x.number))
-    if x.ndim or x.boxed:
-        return value
-    return value.item() if x.weak else value[()]
-
-
-def text_of(x: Tracer, write: Callable[[Any], str]) -> str:
-    """What `write` makes of the array or number; the tape is right for this one only."""
-    text = write(as_seen(x))
-    found = x.recorder.concrete(x.number)
-    with x.recorder.plain():
-        value = x.recorder.value(x.number)
-        same = TABLE["eq"](value, found)
-        if x.dtype.kind == "f":
-            same = select(np.isnan(found), TABLE["ne"](value, value), TABLE["logical_and"](same, TABLE["eq"](
-                TABLE["copysign"](1.0, value), np.copysign(1.0, found))))
-        same = TABLE["reduce_all"](same, axes=tuple(range(x.ndim)))
-    x.recorder.guard(same, True, user_line(2))
-    return text
 
 
 def view_print(*args: Any, **kwargs: Any) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 from jitad.errors import ConcretizationError
 from jitad.trace import reasons
 from jitad.trace.dispatch import FUNCTIONS, builder_in, noted_line, plain, refused
+from jitad.trace.values.local import on_arrays
 
 __all__ = ["guarded", "is_followed_module", "is_followed_function"]
 
@@ -68,8 +69,6 @@ def _routed(function: Any) -> Callable[..., Any]:
     def replacement(*args: Any, **kwargs: Any) -> Any:
         if function not in FUNCTIONS or builder_in(plain(args), plain(kwargs)) is None:
             return function(*args, **kwargs)
-        from jitad.trace.values.local import on_arrays
-
         return on_arrays(function, args, kwargs)
     return replacement
 

@@ -2,13 +2,11 @@
 from __future__ import annotations
 
 from types import FunctionType, MethodType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jitad.cache.keys.captures import Path
+from jitad.trace.captures.notes import Notes
 from jitad.trace.captures.standins import mutation
-
-if TYPE_CHECKING:
-    from jitad.trace.captures.captures import Captures
 
 __all__ = ["CaptureView", "Nested"]
 
@@ -16,7 +14,7 @@ __all__ = ["CaptureView", "Nested"]
 class CaptureView:
     """What a jitad-transformed function gets when recorded code calls it: the way to its inner function."""
 
-    def __init__(self, captures: Captures, path: Path) -> None:
+    def __init__(self, captures: Notes, path: Path) -> None:
         self.captures, self.path, self.recorder = captures, path, captures.recorder
 
     def copy_of(self, function: Any, attribute: str = "__wrapped__") -> Any:

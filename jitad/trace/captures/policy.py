@@ -15,12 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from jitad.errors import CaptureError
 from jitad.trace.captures import library
+from jitad.trace.impure import Impure
+from jitad.trace.numpy_rules.shapes.grids import INDEXERS
+from jitad.trace.scipy_rules.stats.distributions import is_library_distribution, stand_in
+from jitad.trace.substitutes import SUBSTITUTES
 from jitad.trace.where import is_library_file
 
 __all__ = [
-    "Refused", "holds_user_code", "is_followed", "is_mutable", "is_numba", "is_opaque", "is_user_class",
+    "holds_user_code", "is_followed", "is_mutable", "is_numba", "is_opaque", "is_user_class",
     "is_user_function", "is_user_module", "refused", "substitute", "unfollowable",
 ]
 
@@ -108,9 +111,6 @@ def is_mutable(value: Any) -> bool:
 
 def substitute(value: Any) -> Any | None:
     """What stands for a library's callable in recorded code, or None."""
-    from jitad.trace.numpy_rules.creation import SUBSTITUTES
-    from jitad.trace.numpy_rules.shapes.grids import INDEXERS
-
     if not callable(value):
         return INDEXERS.get(id(value))
     try:
@@ -163,28 +163,11 @@ def refused(value: Any, name: str, where: Callable[[], Any]) -> Any | None:
     if value is pathlib.Path or isinstance(value, pathlib.Path):
         return _refusing_path(value, where)
     if hasattr(type(value), "rvs") and not is_user_class(type(value)):
-        from jitad.trace.scipy_rules.stats.distributions import is_library_distribution, stand_in
-
         return stand_in(value) if is_library_distribution(value) else None
     why = _impurity(value)
     if why is None:
         return library.guarded(value)
-    return Refused(name, why, where)
-
-
-class Refused:
-    """Stands for something impure; any use of it raises."""
-
-    def __init__(self, name: str, why: str, where: Callable[[], Any]) -> None:
-        self.__dict__.update(_error=lambda: CaptureError(
-            f"`{name}` {why}, at {where()}: a recorded function runs once and its result would be frozen. "
-            "Call it outside and pass the value in as an argument."))
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise self._error()
-
-    def __getattr__(self, name: str) -> Any:
-        raise self._error()
+    return Impure(name, why, where)
 
 
 def _refusing_date(cls: Any, where: Callable[[], Any]) -> type:
@@ -193,7 +176,7 @@ def _refusing_date(cls: Any, where: Callable[[], Any]) -> type:
             return isinstance(instance, cls)
 
     def no_clock(*args: Any, **kwargs: Any) -> Any:
-        return Refused(f"{cls.__name__}.now", "reads the clock", where)()
+        return Impure(f"{cls.__name__}.now", "reads the clock", where)()
 
     names = [n for n in ("now", "utcnow", "today") if hasattr(cls, n)]
     return Meta(cls.__name__, (cls,), dict.fromkeys(names, staticmethod(no_clock)))
@@ -202,7 +185,7 @@ def _refusing_date(cls: Any, where: Callable[[], Any]) -> type:
 def _refusing_path(path: Any, where: Callable[[], Any]) -> Any:
     """The class of paths, or one of them, without the methods that look at files."""
     def refusing(name: str) -> Callable[..., Any]:
-        return lambda *args, **kwargs: Refused(f"Path.{name}", "reads what lies outside the program", where)()
+        return lambda *args, **kwargs: Impure(f"Path.{name}", "reads what lies outside the program", where)()
 
     cls = type(pathlib.Path()) if isinstance(path, type) else type(path)
     made = type(cls.__name__, (cls,), {name: refusing(name) for name in _READING})

@@ -201,7 +201,7 @@ class ClassView:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         captures, cls, path = state_of(self)
-        captures.scan.class_(cls, path)  # its methods run as they are: what they read is guarded
+        captures.whole.class_(cls, path)  # its methods run as they are: what they read is guarded
         return cls(*args, **kwargs)
 
     def __instancecheck__(self, instance: Any) -> bool:
@@ -212,7 +212,7 @@ class ClassView:
 
     def __mro_entries__(self, bases: Any) -> tuple[type, ...]:
         captures, cls, path = state_of(self)
-        captures.scan.class_(cls, path)
+        captures.whole.class_(cls, path)
         return (cls,)
 
     def __eq__(self, other: Any) -> bool:

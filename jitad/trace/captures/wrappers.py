@@ -1,30 +1,28 @@
-"""Captured callables around a function: bound methods, partials, the wrappers of lru_cache, `numpy.vectorize`."""
+"""Captured callables around a function: bound methods, partials, the wrappers of lru_cache."""
 from __future__ import annotations
 
 import functools
 from types import MethodType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jitad.cache.keys.captures import Path
-from jitad.trace.scipy_rules.stats import distributions
+from jitad.trace.captures.libraries import method_of
+from jitad.trace.captures.notes import Notes
 
-if TYPE_CHECKING:
-    from jitad.trace.captures.captures import Captures
-
-__all__ = ["take_cached", "take_method", "take_partial", "take_vectorized"]
+__all__ = ["take_cached", "take_method", "take_partial"]
 
 _OF_CACHED = frozenset({*functools.WRAPPER_ASSIGNMENTS, "__wrapped__", "cache_parameters"})
 
 
-def take_method(captures: Captures, value: MethodType, path: Path) -> Any:
+def take_method(captures: Notes, value: MethodType, path: Path) -> Any:
     """The function's copy, bound to the stand-in of its owner."""
     captures.guard(MethodType, path.step("type"))
     owner = captures.take(value.__self__, path.step("attr", "__self__"))
     function = captures.take(value.__func__, path.step("attr", "__func__"))
-    return distributions.method_of(owner, function) or MethodType(function, owner)
+    return method_of(owner, function) or MethodType(function, owner)
 
 
-def take_partial(captures: Captures, value: functools.partial[Any], path: Path) -> Any:
+def take_partial(captures: Notes, value: functools.partial[Any], path: Path) -> Any:
     """A partial of the function's copy, with the attributes of the original."""
     captures.guard(type(value), path.step("type"))
     args = captures.sequence(value.args, path.step("attr", "args"))
@@ -38,7 +36,7 @@ def take_partial(captures: Captures, value: functools.partial[Any], path: Path) 
     return copy
 
 
-def take_cached(captures: Captures, value: Any, path: Path) -> Any:
+def take_cached(captures: Notes, value: Any, path: Path) -> Any:
     """The function under an lru_cache, which must not keep tracers."""
     captures.guard(type(value), path.step("type"))
     if not {*vars(value)} <= _OF_CACHED:
@@ -46,12 +44,3 @@ def take_cached(captures: Captures, value: Any, path: Path) -> Any:
     copy = captures.take(value.__wrapped__, path.step("attr", "__wrapped__"))
     captures.attributes.found(copy, value, path)
     return copy
-
-
-def take_vectorized(captures: Captures, value: Any, path: Path) -> Any:
-    """The stand-in for a `numpy.vectorize` object."""
-    from jitad.trace.numpy_rules.elements.vectorize import take
-
-    stand_in = take(captures, value, path)
-    captures.attributes.hold(stand_in, path)
-    return stand_in

@@ -1,4 +1,4 @@
-"""Circular and hyperbolic functions of complex values and their inverses; see `complexes_ufuncs`."""
+"""Circular and hyperbolic functions of complex values and their inverses; see `complexes.ufuncs`."""
 from __future__ import annotations
 
 import numpy as np

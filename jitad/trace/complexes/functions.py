@@ -11,9 +11,9 @@ from jitad.primitives.core import full
 from jitad.trace.complexes.parts import PARTWISE, partwise
 from jitad.trace.complexes.products import MULTILINEAR, expanded
 from jitad.trace.complexes.ufuncs import absolute, angle
-from jitad.trace.dispatch import FUNCTIONS, SHARING, builder_in, call, detached, name_of, refused
+from jitad.trace.dispatch import COMPLEX, FUNCTIONS, SHARING, builder_in, call, detached, name_of, refused
 from jitad.trace.numpy_rules.reductions.reduce import axes_of, root
-from jitad.trace.values.pairs import ADVICE, Complex, as_complex, pair, parts_of, ufunc
+from jitad.trace.values.pairs import ADVICE, Complex, as_complex, pair, parts_of
 
 RULES: dict[Any, Callable[..., Any]] = {}
 
@@ -193,7 +193,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
         raise refused(builder_in(a1, a2), "numpy.array_equal of complex values with equal_nan=True")
     if np.shape(a1) != np.shape(a2):
         return False
-    return ufunc(np.equal, a1, a2).all()
+    return COMPLEX.ufunc(np.equal, a1, a2).all()
 
 
 @rule(np.nan_to_num)

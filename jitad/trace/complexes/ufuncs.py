@@ -17,7 +17,7 @@ import numpy as np
 from jitad.primitives.core import full, select
 from jitad.tape.types import TABLE, Primitive
 from jitad.trace import ufuncs
-from jitad.trace.dispatch import builder_in, name_of, refused
+from jitad.trace.dispatch import COMPLEX, builder_in, name_of, refused
 from jitad.trace.values.pairs import ADVICE, Complex, constant, is_zero, pair, parts_of
 
 Parts = tuple[Any, Any]
@@ -29,13 +29,9 @@ r: dict[str, Primitive] = TABLE
 
 def apply(ufunc: np.ufunc, *operands: Any) -> Any:
     """``ufunc(*operands)``, at least one operand being complex and one traced."""
-    from jitad.trace.complexes import circular as complexes_circular  # noqa: F401  (fills the table)
-
     builder = builder_in(operands)
     if ufunc in FUNCTIONS:
-        from jitad.trace.values import pairs as complexes
-
-        return complexes.function(FUNCTIONS[ufunc], operands, {})
+        return COMPLEX.function(FUNCTIONS[ufunc], operands, {})
     if ufunc not in RULES:
         raise refused(builder, f"{name_of(ufunc)} of complex values", ADVICE)
     boxed = any(getattr(o, "boxed", False) for o in operands)

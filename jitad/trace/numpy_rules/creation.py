@@ -1,4 +1,4 @@
-"""NumPy's functions that make arrays, as recorded code sees them: they give local arrays (see `arrays`)."""
+"""NumPy's functions that make arrays, as recorded code sees them: they give local arrays (see `values.local`)."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -8,14 +8,11 @@ from typing import Any
 import numpy as np
 
 from jitad.tape.builder import Value
-from jitad.trace.arrays import assign  # noqa: F401  (fills the table of functions)
-from jitad.trace.dispatch import FUNCTIONS, builder_in, call, detached, noted_line, plain
-from jitad.trace.scipy_rules.functions import SUBSTITUTES
-from jitad.trace.templates import repeated
+from jitad.trace.dispatch import FUNCTIONS, builder_in, call, detached, noted_line, plain, repeated
+from jitad.trace.numpy_rules import functions, substitutes  # noqa: F401  (fill the tables)
+from jitad.trace.substitutes import SUBSTITUTES
 from jitad.trace.values.local import local
 from jitad.trace.values.pairs import Complex
-
-__all__ = ["SUBSTITUTES"]
 
 MAKERS = """zeros ones full arange linspace logspace geomspace eye identity tri array asarray asanyarray copy
 ascontiguousarray asfortranarray zeros_like ones_like full_like diag diagflat indices meshgrid vander fromfunction

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from jitad.primitives.core import cast
+from jitad.trace.arrays.choice import choose
 from jitad.trace.dispatch import as_value, builder_in, refused
-from jitad.trace.numpy_rules.elements.elementwise import choose
 from jitad.trace.numpy_rules.reductions.reduce import root, sum_
 from jitad.trace.substitutes import substitute
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from jitad.trace.arrays.choice import choose
 from jitad.trace.dispatch import as_value, builder_in, call
-from jitad.trace.numpy_rules.elements.elementwise import choose
 from jitad.trace.numpy_rules.reductions.reduce import diff, sum_
 from jitad.trace.substitutes import substitute
 

@@ -1,28 +1,24 @@
 """Sparse arrays and matrices of SciPy in recorded code.
 
-Recorded code gets a `Sparse` in the place of one that it captures, or that is a leaf of its arguments. Its entries
-and their places are inputs of the tape, so that what is written into them later is seen; the shape and the class are
-guarded. Products with it are row loops; other operations than those on all entries are refused by name.
+Recorded code gets a `TracedSparse` in the place of one that it captures, or that is a leaf of its arguments. Its
+entries and their places are inputs of the tape, so that what is written into them later is seen; the shape and the
+class are guarded. Products with it are row loops; other operations than those on all entries are refused by name.
 """
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
-from jitad.cache.keys.captures import Path
 from jitad.primitives.core import cast
 from jitad.primitives.index import gather, scatter
 from jitad.primitives.sparse import sparse_columns, sparse_rows
 from jitad.trace.arrays.indexing import boxed
 from jitad.trace.dispatch import as_value, builder_in, detached, noted_line, plain, refused
 
-if TYPE_CHECKING:
-    from jitad.trace.captures.captures import Captures
-
-__all__ = ["Sparse", "is_sparse", "take"]
+__all__ = ["PARTS", "TracedSparse", "is_sparse"]
 
 PARTS = {"csr": ("data", "indices", "indptr"), "csc": ("data", "indices", "indptr"), "coo": ("data", "row", "col")}
 
@@ -35,20 +31,7 @@ def is_sparse(value: Any) -> bool:
     return sys.modules["scipy.sparse"].issparse(value)               # type: ignore[no-any-return]
 
 
-def take(captures: Captures, value: Any, path: Path) -> Any:
-    """The stand-in for a captured one."""
-    if captures.is_static(path):
-        return captures.static(value, path)
-    names = PARTS.get(value.format)
-    if names is None or value.ndim != 2:
-        raise captures.error(path, f"is a {type(value).__name__}: convert it with .tocsr() outside of the function")
-    captures.guard(type(value), path.step("type"))
-    captures.guard(value.shape, path.step("attr", "shape"))
-    captures.met(value, path)
-    return Sparse(type(value), value.shape, *(captures.take(getattr(value, n), path.step("attr", n)) for n in names))
-
-
-class Sparse:
+class TracedSparse:
     """A sparse array or matrix of the class `kind`, whose entries and places are traced."""
 
     __array_ufunc__ = None                       # an array on the left leaves operators to this
@@ -85,17 +68,17 @@ class Sparse:
     size = nnz
 
     @property
-    def T(self) -> Sparse:
+    def T(self) -> TracedSparse:
         return self.transpose()
 
-    def transpose(self, axes: Any = None, copy: bool = False) -> Sparse:
+    def transpose(self, axes: Any = None, copy: bool = False) -> TracedSparse:
         """The same entries as the rows of the other format."""
         data, *places = self._parts
         home = sys.modules["scipy.sparse"]
         turned = {"csr": "csc", "csc": "csr", "coo": "coo"}[self.format]
         kind = getattr(home, f"{turned}_{'array' if self._is_array else 'matrix'}")
         places = places if turned != "coo" else places[::-1]
-        return Sparse(kind, self.shape[::-1], data, *places)
+        return TracedSparse(kind, self.shape[::-1], data, *places)
 
     @property
     def _is_array(self) -> bool:
@@ -117,7 +100,7 @@ class Sparse:
 
     def _product(self, other: Any) -> Any:
         """``A @ other`` for a vector or a matrix."""
-        if isinstance(other, Sparse) or is_sparse(other):
+        if isinstance(other, TracedSparse) or is_sparse(other):
             raise refused(self._builder, "the product of two sparse matrices", "multiply them outside of the function")
         x = as_value(self._builder, other)
         if x.ndim not in (1, 2) or x.shape[0] != self.shape[1]:
@@ -147,8 +130,8 @@ class Sparse:
         return builder_in(self._parts)
 
     # --- all entries -------------------------------------------------------------------------
-    def _with(self, data: Any) -> Sparse:
-        return Sparse(self._kind, self.shape, data, *self._parts[1:])
+    def _with(self, data: Any) -> TracedSparse:
+        return TracedSparse(self._kind, self.shape, data, *self._parts[1:])
 
     def _scaled(self, other: Any) -> Any:
         other = plain(other)
@@ -174,16 +157,16 @@ class Sparse:
                           "use products (@) with vectors and matrices, or .toarray()")
         return result
 
-    def __neg__(self) -> Sparse:
+    def __neg__(self) -> TracedSparse:
         return self._with(-self.data)
 
-    def __abs__(self) -> Sparse:
+    def __abs__(self) -> TracedSparse:
         return self._with(abs(self.data))
 
-    def copy(self) -> Sparse:
+    def copy(self) -> TracedSparse:
         return self._with(self.data.copy())
 
-    def astype(self, dtype: Any, casting: str = "unsafe", copy: bool = True) -> Sparse:
+    def astype(self, dtype: Any, casting: str = "unsafe", copy: bool = True) -> TracedSparse:
         return self._with(self.data.astype(dtype))
 
     def toarray(self, order: Any = None, out: Any = None) -> Any:
@@ -213,7 +196,7 @@ class Sparse:
                       "compute it outside of the function, or use .toarray()")
 
     def _converted(self, name: str) -> Callable[..., Any]:
-        def convert(*args: Any, **kwargs: Any) -> Sparse:
+        def convert(*args: Any, **kwargs: Any) -> TracedSparse:
             if (args[0] if name == "asformat" and args else name[2:]) != self.format:
                 raise refused(self._builder, f"{self._kind.__name__}.{name}", "convert it outside of the function")
             return self
@@ -227,11 +210,11 @@ class Sparse:
 
 
 def _refusing(name: str) -> Callable[..., Any]:
-    def operator(self: Sparse, *args: Any) -> NoReturn:
+    def operator(self: TracedSparse, *args: Any) -> NoReturn:
         raise refused(self._builder, f"`{name}` of a {self._kind.__name__}",
                       "use products (@) with vectors and matrices, or .toarray()")
     return operator
 
 
 for _name in "add radd sub rsub pow rpow rtruediv getitem setitem iter bool eq ne lt le gt ge imul iadd isub".split():
-    setattr(Sparse, f"__{_name}__", _refusing(f"__{_name}__"))
+    setattr(TracedSparse, f"__{_name}__", _refusing(f"__{_name}__"))

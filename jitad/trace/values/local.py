@@ -187,11 +187,9 @@ class LocalArray:
         with noted_line(builder):
             if len(out) != 1 or not isinstance(out[0], (LocalArray, Tracer)) or method != "__call__":
                 return ufuncs.array_ufunc(ufunc, method, *inputs, out=out, **kwargs)
-            from jitad.trace.arrays.assign import assign_result
-
             result = ufuncs.array_ufunc(ufunc, method, *inputs, **kwargs)
             target = _writable(out[0], builder)
-            assign_result(target, ufunc, result, inputs)
+            target.assign(ufunc, result, inputs)
             return out[0]
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:

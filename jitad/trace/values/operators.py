@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -11,10 +11,7 @@ from jitad.primitives.core import cast
 from jitad.primitives.view import shown
 from jitad.tape.builder import Value
 from jitad.trace import ufuncs
-from jitad.trace.dispatch import call, not_concrete, noted_line, plain, refused
-
-if TYPE_CHECKING:
-    from jitad.trace.values.tracer import Tracer
+from jitad.trace.dispatch import call, not_concrete, noted_line, plain, refused, repeated
 
 _FLOAT64 = np.dtype(np.float64)
 _SHORT_POWERS = {2.0: np.square, 0.5: np.sqrt, 1.0: np.positive, -1.0: np.reciprocal}
@@ -31,18 +28,18 @@ def operable(other: Any) -> bool:
 def _number(x: Any) -> Any:
     """A Python bool counts as an int in arithmetic; weak operands are Python's."""
     if isinstance(x, Value) and x.dtype.kind == "b":
-        return x._as_weak(cast(x, np.int64))  # type: ignore[attr-defined]
+        return x._as_weak(cast(x, np.int64))
     return int(x) if type(x) is bool else x
 
 
-def _is_float64_number(x: Tracer) -> bool:
+def _is_float64_number(x: Any) -> bool:
     if x.storage is not None or x.weak:
         return False
     aval = x.builder.nodes[x._fixed].aval
     return not aval.shape and aval.dtype is _FLOAT64
 
 
-def on_a_number(ufunc: np.ufunc, x: Tracer) -> Any:
+def on_a_number(ufunc: np.ufunc, x: Any) -> Any:
     """``ufunc(x)`` of one float64 number, by the same short way; None if it is something else."""
     row = ufuncs.row_of(ufunc)
     if row is None or ufunc in ufuncs.COMPOSED or not _is_float64_number(x):
@@ -50,7 +47,7 @@ def on_a_number(ufunc: np.ufunc, x: Tracer) -> Any:
     return x.builder.on_numbers(row, (x._fixed,))
 
 
-def element_of(x: Tracer, i: int) -> Any:
+def element_of(x: Any, i: int) -> Any:
     """``x[i]`` of a vector, by the same short way; None if it is something else."""
     builder = x.builder
     shape = builder.nodes[x._fixed].aval.shape
@@ -62,7 +59,7 @@ def element_of(x: Tracer, i: int) -> Any:
 def binary(ufunc: np.ufunc, swap: bool = False, logic: bool = False) -> Callable[[Any, Any], Any]:
     row: Any = None
 
-    def operator(self: Tracer, other: Any) -> Any:
+    def operator(self: Any, other: Any) -> Any:
         nonlocal row
         # Two float64 numbers, or one and a Python float: what long loops are made of, without any further question.
         if self.storage is None and not self.weak and not self.boxed:
@@ -83,9 +80,7 @@ def binary(ufunc: np.ufunc, swap: bool = False, logic: bool = False) -> Callable
     return operator
 
 
-def _in_general(ufunc: np.ufunc, self: Tracer, other: Any, swap: bool, logic: bool) -> Any:
-    from jitad.trace.templates import repeated
-
+def _in_general(ufunc: np.ufunc, self: Any, other: Any, swap: bool, logic: bool) -> Any:
     other = plain(other)
     if not operable(other):
         return NotImplemented
@@ -100,7 +95,7 @@ def _in_general(ufunc: np.ufunc, self: Tracer, other: Any, swap: bool, logic: bo
 def power(swap: bool = False) -> Callable[[Any, Any], Any]:
     general = binary(np.power, swap)
 
-    def operator(self: Tracer, other: Any, modulo: Any = None) -> Any:
+    def operator(self: Any, other: Any, modulo: Any = None) -> Any:
         if swap or type(other) not in (int, float) or self.dtype.kind != "f":
             if not swap and self.weak and type(other) is int and other < 0:
                 return general(self._as_weak(cast(self, np.float64)), other)        # as Python's int
@@ -111,7 +106,7 @@ def power(swap: bool = False) -> Callable[[Any, Any], Any]:
         if short is None or (short is np.sqrt and not (self.ndim or self.boxed)):    # of numbers it is a power
             return general(self, other)
         if _is_float64_number(self):
-            return self.builder.on_numbers(ufuncs.row_of(short), (self._fixed,))  # type: ignore[arg-type]
+            return self.builder.on_numbers(ufuncs.row_of(short), (self._fixed,))
         result = ufuncs.usual(self, short, (self,))
         if result is not None:
             return result
@@ -121,7 +116,7 @@ def power(swap: bool = False) -> Callable[[Any, Any], Any]:
 
 
 def unary(ufunc: np.ufunc) -> Callable[[Any], Any]:
-    def operator(self: Tracer) -> Any:
+    def operator(self: Any) -> Any:
         short = ufuncs.usual(self, ufunc, (self,))
         if short is not None:
             return short
@@ -135,7 +130,7 @@ def compare(ufunc: np.ufunc, unlike: bool) -> Callable[[Any, Any], Any]:
     """``==`` and ``!=``; None and strings are never equal, as in NumPy."""
     general = binary(ufunc, logic=True)
 
-    def operator(self: Tracer, other: Any) -> Any:
+    def operator(self: Any, other: Any) -> Any:
         if other is None or isinstance(other, (str, bytes)):
             return np.full(self.shape, unlike) if self.ndim else unlike
         return general(self, other)
@@ -144,38 +139,36 @@ def compare(ufunc: np.ufunc, unlike: bool) -> Callable[[Any, Any], Any]:
 
 def in_place(operator: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
     """Numbers, which are immutable, are rebound; arrays change under all their names."""
-    def operation(self: Tracer, other: Any) -> Any:
+    def operation(self: Any, other: Any) -> Any:
         result = operator(self, other)
         if not (self.ndim or self.boxed) or result is NotImplemented:
             return result
-        from jitad.trace.arrays.assign import assign_result
-
         with noted_line(self.builder):
-            assign_result(self, ufunc, result, (self, other))
+            self.assign(ufunc, result, (self, other))
         return self
     return operation
 
 
 def method(function: Any) -> Callable[..., Any]:
-    def call_it(self: Tracer, *args: Any, **kwargs: Any) -> Any:
+    def call_it(self: Any, *args: Any, **kwargs: Any) -> Any:
         return call(function, self, *args, **kwargs)
     call_it.__doc__ = f"As ``numpy.{function.__name__}``."
     return call_it
 
 
 def refused_method(name: str, advice: str) -> Callable[..., Any]:
-    def call_it(self: Tracer, *args: Any, **kwargs: Any) -> NoReturn:
+    def call_it(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
         raise refused(self, f"the array method .{name}()", advice)
     return call_it
 
 
 def refused_property(name: str) -> property:
-    def getter(self: Tracer) -> NoReturn:
+    def getter(self: Any) -> NoReturn:
         raise refused(self, f"the array attribute .{name}", "use the array itself")
     return property(getter)
 
 
 def concrete(what: str, advice: str) -> Callable[..., Any]:
-    def call_it(self: Tracer, *args: Any, **kwargs: Any) -> NoReturn:
+    def call_it(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
         raise not_concrete(self, what, advice)
     return call_it

@@ -2,7 +2,7 @@
 
 No tape has a complex dtype. A `Complex` is what the user's code sees in place of a complex array or number: two
 tracers of one shape and dtype, its real and its imaginary part. Structural and linear functions act on both parts
-(`complexes_functions`), arithmetic has its formulas (`complexes_ufuncs`); what has neither is refused by name, since a
+(`complexes.parts`), arithmetic has its formulas (`complexes.ufuncs`); what has neither is refused by name, since a
 pair has no node of its own. A complex argument, captured array or result is one real array on the tape, *packed*: its
 last dimension has the real and the imaginary part.
 """
@@ -19,7 +19,7 @@ from jitad.primitives.index import concatenate
 from jitad.primitives.view import broadcast_to, expand_dims, slice_dims
 from jitad.tape.builder import Builder, Value
 from jitad.tape.types import Aval
-from jitad.trace.dispatch import as_value, builder_in, noted_line, plain, refused
+from jitad.trace.dispatch import COMPLEX, as_value, builder_in, noted_line, plain, refused
 from jitad.trace.leaves import is_complex
 from jitad.trace.values.tracer import Tracer
 
@@ -146,12 +146,10 @@ class Complex(Tracer):
 
     def assign(self, ufunc: np.ufunc, result: Any, operands: tuple[Any, ...]) -> None:
         """Store what an operation gave, as ``a += b`` does."""
-        from jitad.trace.arrays.assign import assign_result
-
         re, im = parts_of(self.builder, result)
         ones = tuple(np.ones(np.shape(o)) for o in operands)        # for NumPy's own message about shapes
-        assign_result(self.re, ufunc, cast(re, self.re.dtype), ones)
-        assign_result(self.im, ufunc, cast(im, self.im.dtype), ones)
+        self.re.assign(ufunc, cast(re, self.re.dtype), ones)
+        self.im.assign(ufunc, cast(im, self.im.dtype), ones)
 
     # --- numbers ---------------------------------------------------------------------------------
     def __bool__(self) -> bool:
@@ -310,17 +308,4 @@ def split_packed(packed: Value) -> Complex:
     return Complex(*(slice_dims(packed, (*whole, i)) for i in (0, 1)))
 
 
-def ufunc(function: np.ufunc, *operands: Any) -> Any:
-    """``function(*operands)``, one of which is complex."""
-    from jitad.trace.complexes.ufuncs import apply
-
-    return apply(function, *operands)
-
-
-def function(numpy_function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """``numpy_function(*args, **kwargs)``, where something is complex."""
-    from jitad.trace.complexes import linalg as complexes_linalg  # noqa: F401  (fills the table)
-    from jitad.trace.complexes.functions import apply
-
-    return apply(numpy_function, args, kwargs)
-
+COMPLEX.constant = constant

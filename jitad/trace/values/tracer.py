@@ -14,10 +14,12 @@ from jitad.primitives.view import Map, shown
 from jitad.tape.builder import Builder, Value
 from jitad.tape.types import Aval
 from jitad.trace import ufuncs
+from jitad.trace.arrays.assign import assign_result, setitem
+from jitad.trace.arrays.indexing import getitem
 from jitad.trace.arrays.storage import Storage
 from jitad.trace.arrays.viewing import through_view
 from jitad.trace.arrays.windows import Window, through_map
-from jitad.trace.dispatch import call, noted, noted_line, strong
+from jitad.trace.dispatch import call, noted, noted_line, repeated, strong
 from jitad.trace.values.operators import (
     binary,
     compare,
@@ -31,6 +33,7 @@ from jitad.trace.values.operators import (
     refused_property,
     unary,
 )
+from jitad.trace.values.seen import stood_for, text_of
 from jitad.trace.where import is_library_file
 
 MATCH_CLASS = opmap["MATCH_CLASS"]
@@ -43,9 +46,9 @@ _BRANCH = "use np.where(condition, a, b), np.maximum(a, b), np.all or np.any for
 class Tracer(Value):
     """A node of a recording that behaves as the NumPy array (or number) it stands for.
 
-    ``isinstance`` and ``type`` in recorded code take it for that (see `asking`). `weak` marks what Python
-    numbers would be here (they do not raise NumPy's precision); `boxed` marks an array of no
-    dimensions, which in-place operators would change for all its names.
+    ``isinstance`` and ``type`` in recorded code take it for that (see `captures.introspection`). `weak` marks what
+    Python numbers would be here (they do not raise NumPy's precision); `boxed` marks an array of no dimensions, which
+    in-place operators would change for all its names.
 
     An array that is written, or of which there are views, is a window on a `storage` that it shares
     with its views; its node is then what the window shows at the moment. `frozen` says why NumPy
@@ -126,8 +129,6 @@ class Tracer(Value):
         return self._text(repr)
 
     def _text(self, write: Callable[[Any], str]) -> str:
-        from jitad.trace.captures.introspection import text_of
-
         recorded = hasattr(self.builder, "concrete") and self.recorder.active
         return text_of(self, write) if recorded else f"<traced {self.aval}>"
 
@@ -139,8 +140,6 @@ class Tracer(Value):
                 short = ufuncs.usual(self, ufunc, inputs)
             if short is not None:
                 return short
-        from jitad.trace.templates import repeated
-
         with noted_line(self.builder):
             return repeated((ufunc, method), partial(ufuncs.array_ufunc, ufunc, method), inputs, kwargs)
 
@@ -197,8 +196,6 @@ class Tracer(Value):
     @property                                                       # type: ignore[misc]
     def __class__(self) -> type:                                    # type: ignore[override]
         """In ``case float():`` of a `match`, which asks nobody else, what this stands for."""
-        from jitad.trace.captures.introspection import stood_for
-
         frame = sys._getframe(1)
         matching = frame.f_code.co_code[frame.f_lasti] == MATCH_CLASS and not is_library_file(frame.f_code.co_filename)
         return stood_for(self) if matching else Tracer
@@ -247,8 +244,6 @@ class Tracer(Value):
             short = element_of(self, index)
             if short is not None:
                 return strong(short) if short.weak else short
-        from jitad.trace.arrays.indexing import getitem
-
         try:
             return strong(getitem(self, index))
         except Exception as error:
@@ -256,10 +251,12 @@ class Tracer(Value):
             raise
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        from jitad.trace.arrays.assign import setitem
-
         with noted_line(self.builder):
             setitem(self, index, value)
+
+    def assign(self, ufunc: np.ufunc, result: Any, operands: tuple[Any, ...]) -> None:
+        """Store what an operation gave, as ``a += b`` does."""
+        assign_result(self, ufunc, result, operands)
 
     def __delitem__(self, index: Any) -> None:
         raise ValueError("cannot delete array elements")

@@ -13,8 +13,7 @@ from jitad.cache.keys.identity import unwrap
 from jitad.passes.reroll.reroll import reroll
 from jitad.tape.builder import Builder
 from jitad.tape.evaluate import GuardMiss, evaluate
-from jitad.trace.recorder import record
-from tests.passes.reroll.test_reroll import Q, T, Y, garch_slots, hmm_vectors, kalman, rk4, rolled, scans
+from jitad.trace.record import record
 
 rng = np.random.default_rng(5)
 

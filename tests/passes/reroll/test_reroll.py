@@ -9,7 +9,7 @@ from jitad.cache.keys.identity import unwrap
 from jitad.passes.differentiate.modes import one, pullback
 from jitad.passes.reroll.reroll import reroll
 from jitad.tape.evaluate import evaluate
-from jitad.trace.recorder import record
+from jitad.trace.record import record
 
 rng = np.random.default_rng(11)
 T = 25

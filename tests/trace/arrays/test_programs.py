@@ -11,7 +11,7 @@ from jitad.errors import MutationError
 from jitad.passes.differentiate.modes import pullback
 from jitad.tape.builder import Builder
 from jitad.tape.evaluate import evaluate
-from jitad.trace.recorder import record
+from jitad.trace.record import record
 
 X = np.array([0.3, 1.2, -0.7, 2.1, 0.9])
 STARTS = [lambda x: np.zeros(6), lambda x: np.ones((3, 4)), lambda x: x.copy(), lambda x: np.outer(x[:3], x),

@@ -13,8 +13,7 @@ import pytest
 
 from jitad.cache.keys.identity import unwrap
 from jitad.errors import MutationError
-from jitad.trace.recorder import record
-from tests.helpers.recorded import Recorded, x3
+from jitad.trace.record import record
 
 # --- globals, cells, defaults ----------------------------------------------------------------
 

@@ -19,8 +19,7 @@ import jitad
 from jitad.cache.keys.identity import unwrap
 from jitad.errors import CaptureError
 from jitad.tape.evaluate import evaluate
-from jitad.trace.recorder import record
-from tests.helpers.recorded import Recorded, x3
+from jitad.trace.record import record
 
 SIGMA = 2.0
 

@@ -13,6 +13,7 @@ from jitad.primitives.view import transpose, view
 from jitad.trace.arrays.indexing import boxed
 from jitad.trace.dispatch import call, implements, lift_all, stand_in
 from jitad.trace.numpy_rules.shapes.shape import ravel
+from jitad.trace.ufuncs import composed
 
 LETTERS = string.ascii_letters
 
@@ -151,6 +152,7 @@ def _sum_product(a: Any, left: str, b: Any, right: str, out: str) -> Any:
     return contract(a, b, f"{left},{right}->{out}")
 
 
+@composed(np.matmul)
 def matmul(a: Any, b: Any) -> Any:
     """``a @ b``, with NumPy's rule for one and for more than two dimensions."""
     a, b = _same_dtype(a, b)

@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import cast, select
+from jitad.primitives.core import cast
 from jitad.tape.builder import Value
+from jitad.trace.arrays.choice import choose, truth
 from jitad.trace.arrays.indexing import boxed
-from jitad.trace.arrays.positions import nonzero_of, truth
-from jitad.trace.dispatch import as_value, builder_in, checked, implements, lift_all, lift_with, refused, stand_in
+from jitad.trace.arrays.positions import nonzero_of
+from jitad.trace.dispatch import builder_in, implements, lift_all, lift_with, refused, stand_in
 from jitad.trace.ufuncs import apply_ufunc
 
 
@@ -20,19 +21,6 @@ def where(condition: Any, *branches: Any) -> Any:
             np.nonzero(np.zeros(()))                                # raises NumPy's own error
         return nonzero_of(truth(lift_all(condition)[0]))
     return boxed(choose(condition, *branches))
-
-
-def choose(condition: Any, *branches: Any) -> Any:
-    """``np.where``; the result without dimensions is a number."""
-    builder = builder_in(condition, branches)
-    if len(branches) == 1:
-        raise ValueError("either both or neither of x and y should be given")
-    operands = [o if isinstance(o, Value) else as_value(builder, o) if isinstance(o, (list, tuple)) else
-                checked(builder, o) for o in (condition, *branches)]
-    shapes = [np.shape(o) for o in operands]
-    if len(set(shapes)) > 1:
-        np.where(*map(stand_in, shapes))                            # NumPy's own message
-    return select(truth(operands[0]), *operands[1:])
 
 
 @implements(np.select)

@@ -16,8 +16,8 @@ from jitad.errors import ConcretizationError
 from jitad.primitives.core import cast
 from jitad.tape.builder import Value
 from jitad.tape.types import TABLE
+from jitad.trace.arrays.choice import choose
 from jitad.trace.dispatch import builder_in, refused
-from jitad.trace.numpy_rules.elements.elementwise import choose
 from jitad.trace.substitutes import substitute
 from jitad.trace.ufuncs import apply_ufunc
 from jitad.trace.where import user_line

@@ -5,12 +5,10 @@ another; where that depends on the way an element takes, `otypes` is asked for.
 """
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from jitad.cache.keys.captures import Path
 from jitad.errors import UnsupportedOperationError
 from jitad.primitives.core import cast
 from jitad.tape.builder import Value
@@ -20,10 +18,7 @@ from jitad.trace.pytree import unflatten
 from jitad.trace.substitutes import SUBSTITUTES
 from jitad.trace.where import user_line
 
-if TYPE_CHECKING:
-    from jitad.trace.captures.captures import Captures
-
-__all__ = ["Vectorized", "take"]
+__all__ = ["Vectorized"]
 
 
 class Vectorized:
@@ -93,17 +88,6 @@ def _boxed(recorder: Any, value: Value) -> Any:
     made = recorder.value(value.number)
     made.boxed = not value.ndim
     return made
-
-
-def take(captures: Captures, value: Any, path: Path) -> Vectorized:
-    """The stand-in for a captured `numpy.vectorize` object, whose function is a capture."""
-    captures.guard(type(value), path.step("type"))
-    options: dict[str, Any] = {}
-    for name in ("otypes", "signature", "excluded"):
-        options[name] = getattr(value, name)
-        captures.guard(options[name], path.step("attr", name))
-    function: Callable[..., Any] = captures.take(value.pyfunc, path.step("attr", "pyfunc"))
-    return Vectorized(function, **options)
 
 
 SUBSTITUTES[np.vectorize] = Vectorized

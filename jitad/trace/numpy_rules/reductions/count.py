@@ -12,10 +12,10 @@ from jitad.primitives.core import cast
 from jitad.primitives.index import scatter
 from jitad.primitives.view import broadcast_to, expand_dims
 from jitad.tape.builder import Value
+from jitad.trace.arrays.choice import choose, truth
 from jitad.trace.arrays.indexing import getitem
-from jitad.trace.arrays.positions import flat_positions, nonzero_of, truth
+from jitad.trace.arrays.positions import flat_positions, nonzero_of
 from jitad.trace.dispatch import as_value, builder_in, implements, lift_all, refused
-from jitad.trace.numpy_rules.elements.elementwise import choose
 from jitad.trace.numpy_rules.reductions.order import line, searchsorted, sorting_order
 from jitad.trace.numpy_rules.shapes.shape import ravel
 

@@ -11,13 +11,12 @@ import numpy as np
 
 from jitad.primitives.core import cast
 from jitad.primitives.index import scatter
+from jitad.trace.arrays.choice import truth
 from jitad.trace.dispatch import ADVICE, as_value, builder_in, call, lift_all, name_of, refused
-from jitad.trace.numpy_rules.elements.elementwise import truth
+from jitad.trace.numpy_rules.reductions.logsumexp import logsumexp
 from jitad.trace.numpy_rules.reductions.reduce import axes_of, keep, masked, scan, total_dtype, tree
 from jitad.trace.numpy_rules.shapes.shape import flatten_end, move_to_end
-from jitad.trace.ufuncs import apply_ufunc
-
-__all__ = ["apply_method"]
+from jitad.trace.ufuncs import METHODS, apply_ufunc
 
 Absent = np._NoValue
 # The functions that are a ufunc's reduction.
@@ -28,15 +27,6 @@ _ASSOCIATIVE = frozenset({np.add, np.multiply, np.maximum, np.minimum, np.fmax, 
                           np.bitwise_xor})
 _ORDERED = frozenset({np.subtract, np.true_divide, np.floor_divide})     # from the left, one after the other
 _LOGICAL = frozenset({np.logical_and, np.logical_or, np.logical_xor})
-
-
-def apply_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """``ufunc.method(*inputs, **kwargs)``."""
-    rule = _METHODS.get(method)
-    if rule is None or (rule is not _outer and ufunc not in _ASSOCIATIVE | _ORDERED) or (
-            ufunc.nin != 2 or ufunc.signature is not None):
-        raise refused(builder_in(inputs, kwargs), f"{name_of(ufunc)}.{method}", ADVICE)
-    return rule(ufunc, *inputs, **kwargs)
 
 
 def _outer(ufunc: np.ufunc, a: Any, b: Any, dtype: Any = None) -> Any:
@@ -84,9 +74,7 @@ def _lines(ufunc: np.ufunc, x: Any, start: Any) -> Any:
     join = lambda a, b: apply_ufunc(ufunc, a, b)
     n = x.shape[-1]
     if ufunc is np.logaddexp and n:
-        from jitad.trace.scipy_rules.special import traced_logsumexp
-
-        total = traced_logsumexp(x, axis=-1)
+        total = logsumexp(x, axis=-1)
     elif ufunc in _ASSOCIATIVE:
         total = tree(join, x, 0 if ufunc.identity is None else ufunc.identity)
     elif start is None and n:
@@ -143,5 +131,15 @@ def _reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: int = 0, dtype: A
     return np.stack(segments, axis=axis)
 
 
-_METHODS: dict[str, Callable[..., Any]] = {"reduce": _reduce, "accumulate": _accumulate, "reduceat": _reduceat,
-                                           "outer": _outer}
+def _of_joins(rule: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """The rule, for ufuncs by which many elements can be joined."""
+    def method(ufunc: np.ufunc, *inputs: Any, **kwargs: Any) -> Any:
+        if ufunc not in _ASSOCIATIVE | _ORDERED:
+            raise refused(builder_in(inputs, kwargs), f"{name_of(ufunc)}.{name}", ADVICE)
+        return rule(ufunc, *inputs, **kwargs)
+    return method
+
+
+METHODS["outer"] = _outer
+METHODS.update((name, _of_joins(rule, name)) for name, rule in (
+    ("reduce", _reduce), ("accumulate", _accumulate), ("reduceat", _reduceat)))

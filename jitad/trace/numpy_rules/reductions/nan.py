@@ -8,8 +8,8 @@ import numpy as np
 
 from jitad.primitives.core import cast
 from jitad.tape.builder import Value
+from jitad.trace.arrays.choice import choose
 from jitad.trace.dispatch import as_value, implements, lift_with
-from jitad.trace.numpy_rules.elements.elementwise import choose
 from jitad.trace.numpy_rules.reductions import reduce as reduce
 from jitad.trace.ufuncs import apply_ufunc
 

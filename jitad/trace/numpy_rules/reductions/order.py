@@ -13,9 +13,10 @@ from jitad.primitives import order as rows
 from jitad.primitives.core import cast
 from jitad.primitives.view import expand_dims
 from jitad.tape.builder import Value
+from jitad.trace.arrays.choice import choose
 from jitad.trace.arrays.indexing import getitem, take_along_axis
 from jitad.trace.dispatch import as_value, builder_in, implements, lift_all, refused
-from jitad.trace.numpy_rules.elements.elementwise import choose, result_dtype_key
+from jitad.trace.numpy_rules.elements.elementwise import result_dtype_key
 from jitad.trace.numpy_rules.shapes.shape import move_to_end, ravel
 
 Absent = np._NoValue

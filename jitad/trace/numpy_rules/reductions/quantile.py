@@ -13,9 +13,9 @@ import numpy as np
 from jitad.primitives.core import cast
 from jitad.primitives.view import broadcast_to
 from jitad.tape.builder import Value
+from jitad.trace.arrays.choice import choose
 from jitad.trace.arrays.indexing import getitem
 from jitad.trace.dispatch import as_value, builder_in, implements, lift_all, refused
-from jitad.trace.numpy_rules.elements.elementwise import choose
 from jitad.trace.numpy_rules.reductions.order import sorting_order, taken
 from jitad.trace.numpy_rules.reductions.reduce import axes_of, keep, weights_beside
 from jitad.trace.numpy_rules.shapes.shape import flatten_end, move_to_end

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from jitad.primitives.core import cast
+from jitad.trace.arrays.choice import choose
 from jitad.trace.dispatch import as_value, builder_in, implements, lift_all
-from jitad.trace.numpy_rules.elements.elementwise import choose
 from jitad.trace.numpy_rules.shapes.shape import at_least
 from jitad.trace.ufuncs import as_float
 

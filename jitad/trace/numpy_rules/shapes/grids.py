@@ -10,6 +10,7 @@ import numpy as np
 
 from jitad.primitives.core import cast
 from jitad.tape.builder import Value
+from jitad.trace.arrays.choice import choose
 from jitad.trace.dispatch import (
     as_value,
     builder_in,
@@ -21,10 +22,11 @@ from jitad.trace.dispatch import (
     refused,
     stand_in,
 )
-from jitad.trace.numpy_rules.elements.elementwise import choose, result_dtype_key
+from jitad.trace.numpy_rules.elements.elementwise import result_dtype_key
 from jitad.trace.numpy_rules.shapes.shape import at_least, ravel
 from jitad.trace.substitutes import SUBSTITUTES, substitute
 from jitad.trace.ufuncs import as_float
+from jitad.trace.values.local import local
 
 
 def _count(num: Any) -> int:
@@ -221,8 +223,6 @@ class Joiner:
         self._jitad_real = real
 
     def __getitem__(self, key: Any) -> Any:
-        from jitad.trace.values.local import local
-
         key = plain(key)
         parts = key if isinstance(key, tuple) else (key,)
         builder = builder_in(*(_inside(p) for p in parts))
@@ -273,8 +273,6 @@ class Grid:
         self._jitad_real, self._name = real, name
 
     def __getitem__(self, key: Any) -> Any:
-        from jitad.trace.values.local import local
-
         builder = builder_in(*(_inside(p) for p in (key if isinstance(key, tuple) else (key,))))
         if builder is not None:
             raise refused(builder, f"numpy.{self._name} with traced ends", "use np.meshgrid of np.linspace")

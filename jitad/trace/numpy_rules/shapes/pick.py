@@ -12,10 +12,11 @@ from jitad.primitives.index import concatenate
 from jitad.primitives.view import broadcast_to, slice_dims
 from jitad.tape.builder import Value
 from jitad.tape.types import Node
+from jitad.trace.arrays.choice import choose, truth
 from jitad.trace.arrays.indexing import boxed, getitem
-from jitad.trace.arrays.positions import bound_of, truth, unflattened
+from jitad.trace.arrays.positions import bound_of, unflattened
 from jitad.trace.dispatch import as_value, builder_in, implements, lift_all
-from jitad.trace.numpy_rules.elements.elementwise import choose, result_dtype_key
+from jitad.trace.numpy_rules.elements.elementwise import result_dtype_key
 from jitad.trace.numpy_rules.reductions.order import line, searchsorted, sorting_order
 from jitad.trace.numpy_rules.shapes.shape import ravel
 from jitad.trace.ufuncs import apply_ufunc

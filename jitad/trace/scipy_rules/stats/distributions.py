@@ -2,7 +2,7 @@
 
 SciPy's distributions are instances, its densities methods of theirs. Recorded code gets a `Distribution` in the place
 of one, however it came by it, and a `Frozen` in the place of a frozen one. Their methods call SciPy when nothing
-traced flows in, and else the rule of `stats_rules.RULES`; what has none is refused by name. SciPy itself is left as
+traced flows in, and else the rule of `stats.rules.RULES`; what has none is refused by name. SciPy itself is left as
 it is.
 """
 from __future__ import annotations
@@ -12,21 +12,17 @@ import sys
 import weakref
 from collections.abc import Callable
 from types import MethodType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from jitad.cache.keys.captures import Path
 from jitad.errors import MutationError
-from jitad.trace.captures import policy
-from jitad.trace.dispatch import builder_in, noted_line, plain, refused
+from jitad.trace.dispatch import builder_in, noted_line, plain, refused, repeated
+from jitad.trace.impure import Impure
 from jitad.trace.where import user_line
 
-if TYPE_CHECKING:
-    from jitad.trace.captures.captures import Captures
-
-__all__ = ["Distribution", "Frozen", "is_distribution", "is_library_distribution", "method_of", "original", "stand_in",
-           "take"]
+__all__ = ["Distribution", "Frozen", "freezing", "frozen_class", "is_distribution", "is_library_distribution",
+           "original", "parameters", "stand_in"]
 
 _STAND_INS: weakref.WeakKeyDictionary[Any, Distribution] = weakref.WeakKeyDictionary()
 _DRAWING = ("rvs", "random_state")
@@ -68,8 +64,8 @@ class _StandIn:
         raise MutationError(f"attribute `{name}` of a distribution is changed at {user_line(2)} while the function is "
                             "recorded. The change would be lost in later calls, which run compiled code.")
 
-    def _drawing(self, name: str) -> policy.Refused:
-        return policy.Refused(name, "draws random numbers", user_line)
+    def _drawing(self, name: str) -> Impure:
+        return Impure(name, "draws random numbers", user_line)
 
 
 class Distribution(_StandIn):
@@ -125,7 +121,7 @@ class Frozen(_StandIn):
     @property                                                       # type: ignore[misc]
     def __class__(self) -> type:                                    # type: ignore[override]
         real = self._jitad_real
-        return type(real) if real is not None else _frozen_class(self._jitad_dist._jitad_real)
+        return type(real) if real is not None else frozen_class(self._jitad_dist._jitad_real)
 
     def __getattr__(self, name: str) -> Any:
         dist, real, given = self._jitad_dist._jitad_real, self._jitad_real, self._jitad_parameters
@@ -133,7 +129,7 @@ class Frozen(_StandIn):
             return self._drawing(f"{family_name(dist)}.{name}")
         if name in ("dist", "_dist"):
             return self._jitad_dist
-        if not callable(getattr(_frozen_class(dist), name, None)):
+        if not callable(getattr(frozen_class(dist), name, None)):
             if name in ("args", "kwds") and hasattr(dist, "shapes"):
                 return self._jitad_call[name == "kwds"]
             if name in given:
@@ -152,7 +148,7 @@ class Frozen(_StandIn):
         return method
 
 
-def _frozen_class(generator: Any) -> type:
+def frozen_class(generator: Any) -> type:
     """The class of ``generator(...)``."""
     kind = type(generator)
     if hasattr(generator, "shapes"):
@@ -165,10 +161,10 @@ def _frozen_class(generator: Any) -> type:
 
 def parameters(generator: Any, args: Any, kwargs: Any) -> dict[str, Any]:
     """The parameters with which a distribution is frozen, by name; TypeError if they do not fit."""
-    return dict(_freezing(generator).bind(*args, **kwargs).arguments)
+    return dict(freezing(generator).bind(*args, **kwargs).arguments)
 
 
-def _freezing(generator: Any) -> inspect.Signature:
+def freezing(generator: Any) -> inspect.Signature:
     if not hasattr(generator, "shapes"):
         return inspect.signature(type(generator).__call__.__get__(generator))
     shapes = [s.strip() for s in (generator.shapes or "").split(",") if s.strip()]
@@ -192,8 +188,6 @@ def _rules(generator: Any) -> dict[str, Any]:
 
 def call(generator: Any, name: str, args: Any, kwargs: Any) -> Any:
     """``generator.name(*args, **kwargs)`` in recorded code."""
-    from jitad.trace.templates import repeated
-
     args, kwargs = plain(args), plain(kwargs)
     builder = builder_in(args, kwargs)
     if builder is None:
@@ -208,63 +202,3 @@ def call(generator: Any, name: str, args: Any, kwargs: Any) -> Any:
             bound.apply_defaults()
             return rule(*bound.args, **bound.kwargs)
     return repeated(rule, run, args, kwargs)
-
-
-# --- captured distributions ------------------------------------------------------------------
-
-def method_of(owner: Any, function: Any) -> Any | None:
-    """The method of a stand-in in place of a bound method of SciPy's; None if `owner` is no stand-in."""
-    return getattr(owner, function.__name__) if type(owner) in (Distribution, Frozen) else None
-
-
-def take(captures: Captures, value: Any, path: Path) -> Any:
-    """The stand-in for a captured distribution, the parameters of a frozen one being captures themselves."""
-    if is_library_distribution(value):
-        _guard_class(captures, value, path)
-        return stand_in(value)
-    attribute = "dist" if hasattr(value, "dist") else "_dist"
-    home = _home(getattr(value, attribute, None))
-    ours = home is not None and isinstance(value, _frozen_class(home))
-    if captures.is_static(path):
-        captures.static(value, path)
-        return Frozen(stand_in(home), value, *_parameters_of(value, home, None, path)) if ours else value
-    if not ours:
-        raise captures.error(path, "is a distribution of your own, whose methods SciPy runs on plain numbers only; "
-                                   "write its log density as a function")
-    captures.guard(type(value), path.step("type"))
-    captures.met(value, path)
-    if attribute == "dist":
-        _guard_class(captures, value.dist, path.step("attr", "dist"))
-    return Frozen(stand_in(home), value, *_parameters_of(value, home, captures, path))
-
-
-def _parameters_of(value: Any, home: Any, captures: Captures | None, path: Path) -> tuple[dict[str, Any], Any]:
-    """The parameters of a frozen distribution by name, and its (args, kwds); as they are without `captures`."""
-    if hasattr(value, "dist"):
-        args, kwds = value.args, value.kwds
-        if captures is not None:
-            args = captures.sequence(args, path.step("attr", "args"))
-            at = path.step("attr", "kwds")
-            captures.guard(tuple(kwds), at.step("keys"))
-            kwds = {name: captures.take(v, at.step("item", name)) for name, v in kwds.items()}
-        return parameters(home, args, kwds), (args, kwds)
-    given = {name: getattr(value, name) for name in _freezing(home).parameters if hasattr(value, name)}
-    if captures is not None:
-        given = {name: captures.take(v, path.step("attr", name)) for name, v in given.items()}
-    return given, ((), given)
-
-
-def _guard_class(captures: Captures, generator: Any, path: Path) -> None:
-    """That it is the same distribution, told by class and name: a frozen one has a generator of its own."""
-    captures.guard(type(generator), path.step("type"))
-    if hasattr(generator, "name"):
-        captures.guard(generator.name, path.step("attr", "name"))
-
-
-def _home(generator: Any) -> Any | None:
-    """The distribution of the library that `generator` is a copy of, with the same support."""
-    if not is_distribution(generator):
-        return None
-    home = getattr(sys.modules.get("scipy.stats"), family_name(generator), None)
-    same = type(home) is type(generator) and all(getattr(home, n, 0) == getattr(generator, n, 0) for n in ("a", "b"))
-    return home if same else None

@@ -20,8 +20,8 @@ import numpy as np
 from jitad.primitives.core import cast
 from jitad.primitives.scipy_ufuncs import ufuncs as sp
 from jitad.tape.builder import Value
+from jitad.trace.arrays.choice import choose
 from jitad.trace.dispatch import as_value, builder_in
-from jitad.trace.numpy_rules.elements.elementwise import choose
 
 __all__ = ["EULER", "FAMILIES", "LOG2", "LOG_2PI", "LOG_SQRT_2PI", "Family", "Rule", "continuous", "discrete",
            "log1mexp", "sp", "where"]

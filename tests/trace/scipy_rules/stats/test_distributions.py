@@ -16,8 +16,7 @@ from scipy.stats import bernoulli, multivariate_normal, norm
 import jitad
 from jitad.cache.keys.identity import unwrap
 from jitad.errors import CaptureError, MutationError, UnsupportedOperationError
-from jitad.trace.recorder import record
-from tests.helpers.recorded import Recorded
+from jitad.trace.record import record
 
 x3 = np.array([0.5, -1.0, 2.0])
 log_normal = st.norm.logpdf

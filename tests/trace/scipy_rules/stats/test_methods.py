@@ -10,11 +10,10 @@ import scipy.stats as st
 
 from jitad.cache.keys.identity import unwrap
 from jitad.tape.evaluate import evaluate
-from jitad.trace.recorder import record
+from jitad.trace.record import record
 from jitad.trace.scipy_rules.stats.distributions import stand_in
-from jitad.trace.scipy_rules.stats.rules import RULES, distributions, standing
-from tests.helpers.stats_cases import METHODS, UNIVARIATE, arguments, differentiable, invalid_arguments, is_discrete
-from tests.helpers.trace_cases import gradients, tape_of
+from jitad.trace.scipy_rules.stats.rules import RULES
+from jitad.trace.scipy_rules.stats.standing import distributions, standing
 
 NAMES = [f"{name}.{method}" for name, method in METHODS]
 

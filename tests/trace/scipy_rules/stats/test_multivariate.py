@@ -10,7 +10,7 @@ from jitad.cache.keys.identity import unwrap
 from jitad.passes.differentiate.modes import pullback
 from jitad.tape.builder import Builder
 from jitad.tape.evaluate import GuardMiss, evaluate
-from jitad.trace.recorder import record
+from jitad.trace.record import record
 
 rng = np.random.default_rng(0)
 root = rng.normal(size=(3, 3))

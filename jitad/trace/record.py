@@ -1,0 +1,135 @@
+"""Recording: run a function on traced values and keep what it does to them.
+
+`record` makes a `Recorder`, wraps every array and number among the arguments as a `Tracer`, hands the captures of the
+function to `trace.captures`, and runs a copy of the function that sees those. What comes back is a `Recording`.
+
+This is the entry to the room: importing it fills the tables of `trace.dispatch` with the rules of all functions, which
+takes a while, and is left until something is recorded.
+"""
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from types import CodeType
+from typing import Any
+
+from jitad.cache.keys.guards import Unguardable, freeze
+from jitad.errors import ArgumentTypeError, JitadError
+from jitad.tape.builder import Value
+from jitad.tape.types import Where
+from jitad.trace import templates
+from jitad.trace.captures.captures import Captures
+from jitad.trace.captures.policy import is_user_class
+from jitad.trace.complexes import rules as complex_rules  # noqa: F401  (fills the table)
+from jitad.trace.dispatch import repeat_by
+from jitad.trace.leaves import is_dynamic, refusal
+from jitad.trace.numpy_rules import creation  # noqa: F401  (fills the tables, after all other rules of NumPy's)
+from jitad.trace.pytree import classes_in, flatten, unflatten
+from jitad.trace.recorder import Recorder, Recording, as_output, kind_of, recording
+from jitad.trace.scipy_rules import functions as scipy_functions  # noqa: F401  (fills the table)
+from jitad.trace.values.tracer import Tracer
+from jitad.trace.where import user_line
+
+__all__ = ["record"]
+
+repeat_by(templates.repeated)
+
+
+def record(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None,
+           names: Sequence[str] | None = None) -> Recording:
+    """Run `target`, as `jitad.cache.keys.identity.unwrap` gives it, on traced `args` and `kwargs`.
+
+    Raises `ArgumentTypeError` for an argument that cannot be on a tape, `OutputError` for a result that cannot,
+    `CaptureError` and `MutationError` for captures that cannot be followed, and what the function raises.
+    """
+    where = user_line(2)
+    function = target.function
+    recorder = Recorder(function.__qualname__)
+    traced = _Arguments(recorder, where)
+    names = names or argument_names(function.__code__, len(args), len(target.bound))
+    new_args = [traced.take(value, name) for value, name in zip(args, names, strict=True)]
+    new_kwargs = {name: traced.take(value, name) for name, value in (kwargs or {}).items()}
+    try:
+        with recording(recorder):
+            captures = recorder.captures = Captures(recorder, target)
+            for cls in sorted(traced.classes, key=lambda c: c.__qualname__):
+                captures.whole.argument(cls)
+            result = captures.run(new_args, new_kwargs)
+            if recorder.refusals:                            # and caught by the function, which would go on without
+                raise recorder.refusals[0]
+            captures.finish()
+            leaves, paths, structure = flatten(result, "result")
+            outputs = [as_output(recorder, leaf, path, where) for leaf, path in zip(leaves, paths, strict=True)]
+            captures.release()
+    except JitadError as error:
+        error.add_note(f"while jitad recorded `{function.__qualname__}`, called at {where}")
+        raise
+    except (TypeError, ValueError) as error:
+        if not isinstance(error.__cause__, JitadError):
+            if "<traced" in str(error):                  # NumPy swallows what `int` of a traced value raises
+                error.add_note(f"while jitad recorded `{function.__qualname__}`, called at {where}: a number that "
+                               "shapes depend on must be known then; let the function capture it")
+            raise
+        error.__cause__.add_note(f"while NumPy did what ends in \"{error}\": to fill an array that a library made, "
+                                 "a[i] = x, take a copy of it first: a = np.array(a)")
+        raise error.__cause__ from None
+    finally:
+        builder = recorder.close()
+    values = lambda items: tuple(Value(builder, v.number) for v in items)
+    return Recording(builder, recorder.function_name, tuple(traced.values), values(traced.inputs),
+                     values(captures.inputs), tuple(captures.values), values(outputs), structure, captures.plan, where,
+                     tuple(o.weak if isinstance(o, Tracer) else o.aval.weak for o in outputs))
+
+
+class _Arguments:
+    """The caller's arguments: their dynamic leaves become inputs of the tape, the others stay."""
+
+    def __init__(self, recorder: Recorder, where: Where | None) -> None:
+        self.recorder, self.where = recorder, where
+        self.values: list[Any] = []
+        self.inputs: list[Value] = []
+        self.classes: set[type] = set()                  # those of the user, whose methods run as they are
+
+    def take(self, value: Any, name: str) -> Any:
+        if is_dynamic(value):
+            return self._leaf(value, name)
+        leaves, paths, structure = flatten(value, name)
+        self.classes |= {cls for cls in classes_in(structure) if is_user_class(cls)}
+        return unflatten(structure, [self._leaf(x, path) for x, path in zip(leaves, paths, strict=True)])
+
+    def _leaf(self, leaf: Any, path: str) -> Any:
+        if isinstance(leaf, Value):
+            raise self.recorder.foreign(leaf)
+        static = not is_dynamic(leaf)
+        why = _static_refusal(leaf) if static else refusal(leaf)
+        if why is not None:
+            raise ArgumentTypeError(
+                f"argument `{path}` of `{self.recorder.function_name}` {why} (called at {self.where})")
+        if static:
+            if isinstance(leaf, enum.Enum) and is_user_class(type(leaf)):
+                self.classes.add(type(leaf))
+            return leaf
+        self.values.append(leaf)
+        self.inputs.append(self.recorder.traced_input(leaf, path))
+        return self.recorder.seen(self.inputs[-1], leaf)
+
+
+def _static_refusal(leaf: Any) -> str | None:
+    """Why an argument that is no data cannot be a static value, and what to do; None when it can."""
+    try:
+        freeze(leaf, functions=False)
+    except Unguardable:
+        return (f"is {kind_of(leaf)}, of which jitad cannot tell whether it has changed: let the function capture it "
+                "(a global, a closure, functools.partial) instead of passing it")
+    if isinstance(leaf, type) and is_user_class(leaf) and not issubclass(leaf, enum.Enum):
+        return "is a class whose code cannot be followed; let the function capture it instead of passing it"
+    return None
+
+
+def argument_names(code: CodeType, count: int, bound: int) -> list[str]:
+    """The names of `count` positional arguments of which the first `bound` are not the caller's."""
+    named = code.co_varnames[:code.co_argcount]
+    star = "args"
+    if code.co_flags & 0x04:
+        star = code.co_varnames[code.co_argcount + code.co_kwonlyargcount]
+    return [named[i] if i < len(named) else f"{star}[{i - len(named)}]" for i in range(bound, bound + count)]

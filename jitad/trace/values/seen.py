@@ -1,0 +1,44 @@
+"""What a traced value is in this recording: its class, its number, its text.
+
+The text of a value is its number's: code may do with it what it likes, so the tape depends on that number.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from jitad.primitives.core import select
+from jitad.tape.types import TABLE
+from jitad.trace.where import user_line
+
+
+def stood_for(x: Any) -> type:
+    """The class of the array or number that a traced value stands for."""
+    if x.ndim or x.boxed:
+        return np.ndarray
+    return {"f": float, "i": int, "b": bool, "c": complex}.get(x.dtype.kind, np.ndarray) if x.weak else x.dtype.type
+
+
+def as_seen(x: Any) -> Any:
+    """The array or number that a traced value is in this recording."""
+    value = np.array(x.recorder.concrete(x.number))
+    if x.ndim or x.boxed:
+        return value
+    return value.item() if x.weak else value[()]
+
+
+def text_of(x: Any, write: Callable[[Any], str]) -> str:
+    """What `write` makes of the array or number; the tape is right for this one only."""
+    text = write(as_seen(x))
+    found = x.recorder.concrete(x.number)
+    with x.recorder.plain():
+        value = x.recorder.value(x.number)
+        same = TABLE["eq"](value, found)
+        if x.dtype.kind == "f":
+            same = select(np.isnan(found), TABLE["ne"](value, value), TABLE["logical_and"](same, TABLE["eq"](
+                TABLE["copysign"](1.0, value), np.copysign(1.0, found))))
+        same = TABLE["reduce_all"](same, axes=tuple(range(x.ndim)))
+    x.recorder.guard(same, True, user_line(2))
+    return text
