@@ -92,7 +92,8 @@ def take_sparse(captures: Notes, value: Any, path: Path) -> Any:
     captures.guard(type(value), path.step("type"))
     captures.guard(value.shape, path.step("attr", "shape"))
     captures.met(value, path)
-    return TracedSparse(type(value), value.shape, *(captures.take(getattr(value, n), path.step("attr", n)) for n in names))
+    parts = (captures.take(getattr(value, n), path.step("attr", n)) for n in names)
+    return TracedSparse(type(value), value.shape, *parts)
 
 
 def take_vectorized(captures: Notes, value: Any, path: Path) -> Vectorized:
