@@ -256,7 +256,7 @@ def as_value(builder: Builder | None, operand: Any) -> Any:
         return call(np.stack, parts)
     if is_complex(operand):
         return COMPLEX.constant(builder, operand)
-    return lift(builder, checked(builder, operand))
+    return builder.lift(checked(builder, operand))
 
 
 def checked(builder: Builder | None, operand: Any) -> Any:

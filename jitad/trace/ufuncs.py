@@ -9,6 +9,7 @@ import numpy as np
 from jitad.primitives.core import aligned, alignment, cast, select
 from jitad.primitives.special.rows import SEVERAL
 from jitad.tape.builder import NO_PARAMS, Value
+from jitad.tape.types import TABLE, Primitive
 from jitad.trace.dispatch import (
     COMPLEX,
     builder_in,
@@ -278,4 +279,4 @@ def as_float(x: Any) -> Any:
     return cast(x, np.float64)
 
 
-__all__ = ["apply_ufunc", "array_ufunc", "as_float", "builder_of", "composed", "row_of"]
+__all__ = ["apply_ufunc", "array_ufunc", "as_float", "composed", "row_of"]

@@ -20,6 +20,8 @@ from jitad.passes.optimise.rewrites import optimise
 from jitad.primitives.scan import Form
 from jitad.tape.builder import Builder
 from jitad.tape.evaluate import evaluate
+from jitad.tape.tape import Tape
+from jitad.tape.types import Aval
 from jitad.trace.record import record
 
 LENGTH = 4

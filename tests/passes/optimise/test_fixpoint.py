@@ -11,7 +11,8 @@ from jitad.passes.optimise.rewrites import optimise, optimised
 from jitad.passes.optimise.scan import size
 from jitad.primitives.core import full
 from jitad.primitives.reduce import reduce_sum
-from jitad.tape.core import Aval, Builder
+from jitad.tape.builder import Builder
+from jitad.tape.types import TABLE, Aval
 from jitad.trace.record import record
 
 

@@ -14,6 +14,7 @@ from jitad.primitives.linalg.forms import triangles
 from jitad.primitives.linalg.systems import cholesky, mT, solve
 from jitad.tape.builder import Builder
 from jitad.tape.evaluate import evaluate
+from jitad.tape.types import Aval
 from jitad.trace.record import record
 
 

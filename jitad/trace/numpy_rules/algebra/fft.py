@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from jitad.primitives.view import slice_dims
+from jitad.tape.types import TABLE
 from jitad.trace.dispatch import builder_in, implements, lift_all, refused
 from jitad.trace.substitutes import substitute
 from jitad.trace.ufuncs import as_float

@@ -10,6 +10,7 @@ from jitad.primitives.linalg import systems as rows
 from jitad.primitives.view import broadcast_to, expand_dims, spread
 from jitad.primitives.view import squeeze as drop
 from jitad.tape.builder import Value
+from jitad.tape.types import TABLE
 from jitad.trace.arrays.choice import choose
 from jitad.trace.arrays.viewing import through_view
 from jitad.trace.dispatch import as_value, builder_in, implements, lift_all, refused

@@ -15,6 +15,7 @@ from jitad.primitives.reduce import cumsum as _cumsum
 from jitad.primitives.reduce import reduce_max, reduce_min, reduce_sum
 from jitad.primitives.view import broadcast_to, expand_dims
 from jitad.tape.builder import Value
+from jitad.tape.types import TABLE
 from jitad.trace.arrays.choice import truth
 from jitad.trace.arrays.indexing import getitem
 from jitad.trace.dispatch import as_value, builder_in, implements, lift_all, lift_with, refused, stand_in
