@@ -11,19 +11,19 @@ from functools import cached_property
 from typing import Any
 
 from jitad.call.build.sparse import sparse_hessian, sparse_jacobian
-from jitad.call.request.request import PARTS, Request
-from jitad.call.request.results import Form, Frame, Result, block_form, frame_of, gradient_form, value_form
-from jitad.call.request.sparse import Matrix
-from jitad.errors import ArgumentTypeError, OutputError
 from jitad.passes.differentiate.modes import one, pullback, pushforward
 from jitad.passes.differentiate.tangents import Tangents
+from jitad.errors import ArgumentTypeError, OutputError
 from jitad.primitives.core import cast, full
 from jitad.primitives.index import reshape, tril
 from jitad.primitives.view import spread, transpose
+from jitad.call.request.request import PARTS, Request
+from jitad.call.request.results import Form, Frame, Result, block_form, frame_of, gradient_form, value_form
+from jitad.call.request.sparse import Matrix
 from jitad.tape.builder import Builder, Value
+from jitad.trace.values.pairs import is_packed
 from jitad.trace.leaves import is_complex
 from jitad.trace.pytree import TreeDef, bare, flatten, shown, unflatten
-from jitad.trace.values.pairs import is_packed
 from jitad.trace.where import user_line
 
 # Parts for which complex numbers have no convention here.

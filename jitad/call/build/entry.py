@@ -15,24 +15,24 @@ import numpy as np
 from jitad.cache.keys.captures import Plan
 from jitad.cache.keys.identity import Target
 from jitad.cache.keys.signature import Signature
-from jitad.call.build.batch import examples, in_batches
+from jitad.compile.llvm.fork_guard import gate
 from jitad.call.build.derive import Argument, Derivation
+from jitad.call.build.batch import examples, in_batches
 from jitad.call.build.machine import choose, suited
-from jitad.call.request.request import Arguments, Request, check_places
-from jitad.call.request.results import Result, framed
-from jitad.compile.entry.forks import gate
 from jitad.errors import ArgumentTypeError, OutputError
+from jitad.tape.evaluate import GuardMiss, evaluate
 from jitad.passes.optimise.rewrites import optimised
+from jitad.call.request.request import Arguments, Request, check_places
 from jitad.passes.reroll.reroll import reroll
+from jitad.call.request.results import Result, framed
 from jitad.tape.builder import Builder, Value
 from jitad.tape.tape import Tape
 from jitad.tape.types import Aval, Guard
-from jitad.tape.evaluate import GuardMiss, evaluate
+from jitad.trace.values.pairs import is_packed
 from jitad.trace.dispatch import plain
 from jitad.trace.leaves import aval_of, packed_all
 from jitad.trace.pytree import TreeDef, flatten, leaves_of, unflatten
 from jitad.trace.recorder import Recorder, Recording, as_output, uncollected
-from jitad.trace.values.pairs import is_packed
 from jitad.trace.where import user_line
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ def operable(other: Any) -> bool:
 def _number(x: Any) -> Any:
     """A Python bool counts as an int in arithmetic; weak operands are Python's."""
     if isinstance(x, Value) and x.dtype.kind == "b":
-        return x._as_weak(cast(x, np.int64))
+        return x._as_weak(cast(x, np.int64))  # type: ignore[attr-defined]
     return int(x) if type(x) is bool else x
 
 
