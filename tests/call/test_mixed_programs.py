@@ -11,6 +11,8 @@ from jitad.passes.differentiate.modes import one, pullback
 from jitad.passes.reroll.reroll import reroll
 from jitad.tape.evaluate import evaluate
 from jitad.trace.record import record
+from tests.helpers.mixed_programs import LONG, N, complex_step, program, source
+from tests.helpers.public import fresh  # noqa: F401
 
 MANY = range(30)          # by the interpreter, which takes no time to compile
 LEAST = 12                # nodes that a loop must save: few, so that short loops are rolled up too

@@ -22,6 +22,7 @@ from jitad.tape.evaluate import evaluate
 from jitad.trace.pytree import flatten, leaves_of, unflatten
 from jitad.trace.record import record
 from jitad.trace.recorder import current
+from tests.helpers.recorded import Recorded, user_module, x3
 
 SIGMA, SIZE, DATA = 2.0, 2, np.ones(3)
 

@@ -13,6 +13,8 @@ from jitad.trace.recorder import Recorder
 from jitad.trace.scipy_rules.functions import SUBSTITUTES
 from jitad.trace.scipy_rules.stats import distributions
 from jitad.trace.values.tracer import Tracer
+from tests.helpers.stats_cases import METHODS, MOMENTS, shape_names
+from tests.helpers.trace_cases import TABLE, flat
 
 NEVER = 10**9
 

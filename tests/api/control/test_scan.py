@@ -13,6 +13,7 @@ from jitad.passes.differentiate.modes import one, pullback, pushforward
 from jitad.passes.optimise.rewrites import optimise
 from jitad.tape.evaluate import evaluate
 from jitad.trace.record import record
+from tests.helpers.source_backend import load_python
 
 rng = np.random.default_rng(7)
 X = rng.normal(size=(6, 3))

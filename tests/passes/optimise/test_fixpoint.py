@@ -14,6 +14,7 @@ from jitad.primitives.reduce import reduce_sum
 from jitad.tape.builder import Builder
 from jitad.tape.types import TABLE, Aval
 from jitad.trace.record import record
+from tests.helpers.mixed_programs import LONG, N, program
 
 
 def gradient(seed: int):

@@ -13,6 +13,7 @@ from jitad import cache, jit, jit_grad, value_and_grad
 from jitad.cache.keys.identity import unwrap
 from jitad.tape.evaluate import evaluate
 from jitad.trace.record import record
+from tests.trace.arrays.assignment_cases import CASES
 
 X = np.array([0.3, 1.2, -0.7, 2.1, 0.9])
 

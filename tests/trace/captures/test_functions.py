@@ -14,6 +14,7 @@ import pytest
 from jitad.cache.keys.identity import unwrap
 from jitad.errors import MutationError
 from jitad.trace.record import record
+from tests.helpers.recorded import Recorded, x3
 
 # --- globals, cells, defaults ----------------------------------------------------------------
 

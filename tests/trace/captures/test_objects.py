@@ -20,6 +20,7 @@ from jitad.cache.keys.identity import unwrap
 from jitad.errors import CaptureError
 from jitad.tape.evaluate import evaluate
 from jitad.trace.record import record
+from tests.helpers.recorded import Recorded, x3
 
 SIGMA = 2.0
 

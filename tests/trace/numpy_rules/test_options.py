@@ -15,6 +15,8 @@ from jitad.passes.differentiate.modes import pullback
 from jitad.tape.builder import Builder
 from jitad.tape.evaluate import evaluate
 from jitad.trace.record import record
+from tests.testing.walk import function_of, plain_error, quiet
+from tests.trace.numpy_rules.option_cases import AXES, EACH_TABLE, FLAT, KINDS, REDUCTIONS, TABLE
 
 STEP = 1e-6
 FLOAT16 = {"int8", "bool"}                       # of which NumPy's float functions make what jitad does not have

@@ -11,6 +11,7 @@ from jitad.passes.differentiate.modes import pullback
 from jitad.tape.builder import Builder
 from jitad.tape.evaluate import GuardMiss, evaluate
 from jitad.trace.record import record
+from tests.helpers.order_cases import FREE, GUARDED
 
 TABLE = [(f"{family} {label}", f, shape) for family, rows in FREE.items() for label, f, shape in rows]
 ALL = TABLE + [(f"guarded {label}", f, shape) for label, f, shape in GUARDED]

@@ -17,6 +17,7 @@ import jitad
 from jitad.cache.keys.identity import unwrap
 from jitad.errors import CaptureError, MutationError, UnsupportedOperationError
 from jitad.trace.record import record
+from tests.helpers.recorded import Recorded
 
 x3 = np.array([0.5, -1.0, 2.0])
 log_normal = st.norm.logpdf
