@@ -241,7 +241,7 @@ class _Emitter:
 
         def body(index: Any) -> None:
             self.builder.store(number, self._address(s.buffer, [index]))
-        self.loop(INT64(0), INT64(b.size), 1, body, loop_hints(Loop("i", 0, b.size, []), inside=True))
+        self._counted(INT64(0), INT64(b.size), 1, body, loop_hints(Loop("i", 0, b.size, []), inside=True))
 
     def _loop(self, s: Loop) -> None:
         def body(index: Any) -> None:
@@ -250,12 +250,12 @@ class _Emitter:
             self._statements(s.body)
             self.around.pop()
         hints = loop_hints(s, inside=any(v != "block" for v in self.around))
-        self.loop(self._bound(s.start), self._bound(s.stop), s.step, body, hints)
+        self._counted(self._bound(s.start), self._bound(s.stop), s.step, body, hints)
 
     def _bound(self, bound: Expr | int) -> Any:
         return INT64(bound) if isinstance(bound, int) else self.value(bound)
 
-    def loop(self, start: Any, stop: Any, step: int, body: Any, hints: Sequence[Hint] = ()) -> None:
+    def _counted(self, start: Any, stop: Any, step: int, body: Any, hints: Sequence[Hint] = ()) -> None:
         """``for index in range(start, stop, step): body(index)``."""
         before = self.builder.block
         head, inside, done = (self.function.append_basic_block(n) for n in ("loop", "inside", "done"))
@@ -284,7 +284,9 @@ class _Emitter:
         return self.function.module.loop_hints(*listed)
 
     def _transpose(self, s: Transpose) -> None:
-        emit_transpose(self, s)
+        source = self._address(s.source, [self.value(s.source_start)])
+        target = self._address(s.target, [self.value(s.target_start)])
+        emit_transpose(self.builder, s, source, target, self._counted)
 
     def _call(self, s: Call) -> None:
         status = build_routine(self, s.routine, [self.pointers[b] for b in s.buffers], s.numbers)

@@ -5,22 +5,18 @@ elements whose place has the bit k set in one and not in the other.
 """
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from jitad.compile.llvm.builder import Builder
 from jitad.compile.llvm.ir import DOUBLE, INT64, vector
 from jitad.compile.loops import Transpose
 
-if TYPE_CHECKING:
-    from jitad.compile.emit.llvm import _Emitter
-
 SIDES = (8, 4)
 
 
-def emit_transpose(emitter: _Emitter, s: Transpose) -> None:
-    builder = emitter.builder
-    source = emitter._address(s.source, [emitter.value(s.source_start)])
-    target = emitter._address(s.target, [emitter.value(s.target_start)])
+def emit_transpose(builder: Builder, s: Transpose, source: Any, target: Any, loop: Callable[..., None]) -> None:
+    """`source` and `target` are where the matrices start; ``loop(start, stop, step, body)`` builds a loop."""
     columns_long = s.columns > s.rows
     long, short = (s.columns, s.rows) if columns_long else (s.rows, s.columns)
     strips = places(short, next((k for k in SIDES if short >= k), 1))
@@ -30,7 +26,7 @@ def emit_transpose(emitter: _Emitter, s: Transpose) -> None:
         for other, side in strips:
             row, column = (INT64(other), start) if columns_long else (start, INT64(other))
             _block(builder, source, target, s, (side, step) if columns_long else (step, side), row, column)
-    emitter.loop(INT64(0), INT64(long - long % step), step, strip)
+    loop(INT64(0), INT64(long - long % step), step, strip)
     if long % step:
         strip(INT64(long - step))
 

@@ -6,7 +6,7 @@ what is used twice gets a name, the rest stays nested.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jitad.compile.loops import (
     STATUS_RANGE,
@@ -22,15 +22,13 @@ from jitad.compile.loops import (
     tag,
 )
 from jitad.compile.lower.names import VARIABLES
+from jitad.compile.lower.scope import Scope
 from jitad.compile.lower.unroll_and_jam import ROWS as LANES
 from jitad.compile.lower.unroll_and_jam import in_turn, jammed
 from jitad.compile.plan.index import Indices, variable
 from jitad.compile.plan.pull import Pull
 from jitad.compile.plan.roots import Root
 from jitad.tape.expr import Expr, call, const, load, var
-
-if TYPE_CHECKING:
-    from jitad.compile.lower.lower import _Lowering
 
 LANE = "lane"                 # the copy of an array into which a step adds, of `LANES` many
 LEAVES = frozenset({"const", "var"})
@@ -40,8 +38,8 @@ class Nest:
     """The loops of one phase. `levels[p]` holds the statements before the loop at place `p` (the
     innermost body comes last), `closing[p]` those after it."""
 
-    def __init__(self, lowering: _Lowering, roots: list[Root], length: int, blocked: bool):
-        self.lowering, self.roots, self.blocked = lowering, roots, blocked
+    def __init__(self, scope: Scope, roots: list[Root], length: int, blocked: bool):
+        self.scope, self.roots, self.blocked = scope, roots, blocked
         first = roots[0]
         self.extents = [first.extents[d] for d in first.order]
         self.axis = first.order.index(first.axis) if first.axis is not None else None
@@ -59,7 +57,7 @@ class Nest:
         self.epilogue: list[Statement] = []
         self.turns = False                                          # whether steps add into copies in turn
         self.started: set[int] = set()
-        self.pull = Pull(lowering.tape, lowering.plan.materialised, lowering.read)
+        self.pull = Pull(scope.tape, scope.plan.materialised, scope.read)
 
     def emit(self, before: list[Statement], after: list[Statement]) -> list[Statement]:
         """The loops; `before` and `after` get what belongs outside of the whole group."""
@@ -136,22 +134,22 @@ class Nest:
     def _wants_lanes(self, root: Root) -> bool:
         """Whether additions go to computed places of a small array, many to each: the same place in a row would
         make every addition wait for the one before."""
-        aval = self.lowering.tape.nodes[root.node].aval              # type: ignore[index]
+        aval = self.scope.tape.nodes[root.node].aval              # type: ignore[index]
         return (root.separate and len(self.extents) == 1 and aval.dtype.kind == "f"
                 and LANES * 2 * aval.size <= self.extents[0])
 
     def _in_lanes(self, root: Root, value: Expr, after: list[Statement]) -> None:
         """Add in turn into several copies, which are summed at the end of the group."""
         number: int = root.node                                     # type: ignore[assignment]
-        size, innermost = self.lowering.tape.nodes[number].aval.size, len(self.extents)
-        copies = self.lowering.add_lanes(number, LANES)
-        self.lowering.fill(number, "add")
+        size, innermost = self.scope.tape.nodes[number].aval.size, len(self.extents)
+        copies = self.scope.add_lanes(number, LANES)
+        self.scope.fill(number, "add")
         at = tuple(self._place(i, innermost) if isinstance(i, Expr) else i for i in self.targets[root])
-        name, (index,) = self.lowering.target(number, at)
+        name, (index,) = self.scope.target(number, at)
         lane = var(LANE, "i8") * size
         self.turns = True
         self.levels[innermost].append(Update(copies, (lane + index,), "add", value))
-        place, dtype = var("i", "i8"), _tag_of(self.lowering, number)
+        place, dtype = var("i", "i8"), _tag_of(self.scope, number)
         total = load(copies, (place,), dtype)
         for copy in range(1, LANES):
             total = total + load(copies, (place + copy * size,), dtype)
@@ -174,11 +172,11 @@ class Nest:
         name = self._accumulator(root, root.op, cut, before)
         self.levels[innermost].append(Combine(name.args[0], root.op, value))
         if cut == 0:
-            after += self.lowering.finished(root, name, at, self.pull)
+            after += self.scope.finished(root, name, at, self.pull)
             return
         partial = any(p not in kept for p in range(cut)) or (
             self.blocked and self.axis is not None and self.axis >= cut)
-        several = len(self.lowering.plan.roots[root.node]) > 1
+        several = len(self.scope.plan.roots[root.node]) > 1
         self._store(root, name, cut, update=partial or several, closing=True)
 
     def _kept(self, root: Root) -> set[int]:
@@ -190,15 +188,15 @@ class Nest:
 
     def _accumulator(self, root: Root, op: str, level: int, before: list[Statement]) -> Expr:
         node = root.node if isinstance(root.node, int) else root.node[1]
-        dtype = "b1" if root.kind == "check" else _tag_of(self.lowering, node)
+        dtype = "b1" if root.kind == "check" else _tag_of(self.scope, node)
         if root.kind == "check":
             label = f"within_{node}"
         else:
-            label = self.lowering.names[node] if not self.lowering.tape.nodes[node].aval.ndim else f"part_{node}"
+            label = self.scope.names[node] if not self.scope.tape.nodes[node].aval.ndim else f"part_{node}"
         if label in self.labels:                                    # another part of the same sum
-            label = f"{label}_{self.lowering.fresh()}"
+            label = f"{label}_{self.scope.fresh()}"
         self.labels.add(label)
-        first = const(True, "b1") if root.kind == "check" else self.lowering.identity(node, op)
+        first = const(True, "b1") if root.kind == "check" else self.scope.identity(node, op)
         statement = Accumulator(label, first)
         (before if level == 0 else self.levels[level]).append(statement)
         return var(label, dtype)
@@ -208,26 +206,26 @@ class Nest:
         if update:
             self._start(number, root.op)
         target = tuple(self._place(i, level) if isinstance(i, Expr) else i for i in self.targets[root])
-        name, index = self.lowering.target(number, target)
+        name, index = self.scope.target(number, target)
         where = self.closing if closing else self.levels
         where[level].append(Update(name, index, root.op, value) if update else Store(name, index, value))
 
     def _start(self, number: int, op: str) -> None:
         """Set an accumulated array to the identity first: once, or, if only a block of it exists, in each block."""
-        if not self.lowering.is_block(number):
-            self.lowering.fill(number, op)
+        if not self.scope.is_block(number):
+            self.scope.fill(number, op)
         elif number not in self.started:
             self.started.add(number)
-            name, index = self.lowering.target(number, (variable("i"),))
+            name, index = self.scope.target(number, (variable("i"),))
             self.prologue.append(Loop("i", var("block", "i8"), var("end", "i8"), [
-                Store(name, index, self.lowering.identity(number, op))]))
+                Store(name, index, self.scope.identity(number, op))]))
 
     def _is_read(self, root: Root) -> bool:
         """Whether anything loads the value that this phase computes."""
-        lowering, number = self.lowering, root.node
+        scope, number = self.scope, root.node
         here = (root.group, root.phase)
-        return number in lowering.tape.outputs or any(
-            (r.group, r.phase) != here for r, _ in lowering.readers.get(number, ()))
+        return number in scope.tape.outputs or any(
+            (r.group, r.phase) != here for r, _ in scope.readers.get(number, ()))
 
     # --- expressions -------------------------------------------------------------------------
     def _count(self, expr: Expr) -> None:
@@ -277,12 +275,12 @@ class Nest:
                            expr.dtype)
         uses = self.uses.get(expr, 0)
         if uses > 1 or (own < level and not (expr.op == "load" and own == 0)):
-            name = f"{'t' if own else 'c'}{self.lowering.fresh()}"
+            name = f"{'t' if own else 'c'}{self.scope.fresh()}"
             self.levels[own].append(Let(name, placed))
             placed = var(name, expr.dtype)
         return placed
 
 
-def _tag_of(lowering: _Lowering, number: int) -> str:
-    return tag(lowering.tape.nodes[number].aval.dtype)
+def _tag_of(scope: Scope, number: int) -> str:
+    return tag(scope.tape.nodes[number].aval.dtype)
 

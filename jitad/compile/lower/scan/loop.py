@@ -1,36 +1,32 @@
 """What all ways of lowering a `scan` share: its operands seen from inside the loop, and its outputs."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from jitad.compile.loops import Let, Loop, Statement, Stop, Store
+from jitad.compile.lower.scope import Scope
 from jitad.compile.plan.index import Affine, Indices
 from jitad.compile.plan.pull import Pull
 from jitad.primitives.scan import Form
 from jitad.tape.expr import Expr
 
-if TYPE_CHECKING:
-    from jitad.compile.lower.lower import _Lowering
-
 
 class ScanLoop:
-    """One scan of a lowering."""
+    """One scan of the tape that is lowered."""
 
-    def __init__(self, lowering: _Lowering, number: int):
-        self.lowering, tape = lowering, lowering.tape
+    def __init__(self, scope: Scope, number: int):
+        self.scope, tape = scope, scope.tape
         self.node = tape.nodes[number]
         self.form = Form.of(self.node)
         self.picks = {tape.nodes[p].params["index"]: p for p in tape.uses[number]}
         self.step = self.unique("step")
         self.position = Affine(self.form.length - 1, ((self.step, -1),)) if self.form.reverse else Affine(
             0, ((self.step, 1),))
-        self.pull = Pull(tape, lowering.plan.materialised, lowering.read)
+        self.pull = Pull(tape, scope.plan.materialised, scope.read)
         self.before: list[Statement] = []
         self.after: list[Statement] = []
 
     def unique(self, name: str) -> str:
         """A name of that kind that nothing else in the kernel has."""
-        return f"{name}_{self.lowering.fresh()}_"
+        return self.scope.unique(name)
 
     def first(self, place: int, at: Indices) -> Expr:
         """An element of the first value of a carry."""
@@ -47,18 +43,18 @@ class ScanLoop:
 
     def is_whole(self, place: int) -> bool:
         """Whether an invariant lies in memory as it is, in C order."""
-        number, lowering = self.node.inputs[place], self.lowering
-        kind = lowering.tape.nodes[number].prim.kind
+        number, scope = self.node.inputs[place], self.scope
+        kind = scope.tape.nodes[number].prim.kind
         if self.form.input(place).shape == ():
             return False
-        return lowering.layouts.get(number) == "C" and number not in lowering.sources if kind == "input" else (
-            kind == "const" or number in lowering.plan.materialised)
+        return scope.layouts.get(number) == "C" and number not in scope.sources if kind == "input" else (
+            kind == "const" or number in scope.plan.materialised)
 
     def stack(self, index: int, at: Indices, value: Expr) -> list[Statement]:
         """Store an element of a row of stack `index`, if anything reads it."""
         if index not in self.picks:
             return []
-        return [Store(*self.lowering.target(self.picks[index], (self.position, *at)), value)]
+        return [Store(*self.scope.target(self.picks[index], (self.position, *at)), value)]
 
     def finals(self, index: int, at: Indices, value: Expr) -> None:
         """After the loop: an element of the final value of a carry."""
@@ -66,15 +62,15 @@ class ScanLoop:
             return
         number = self.picks[index]
         if at:
-            self.after.append(Store(*self.lowering.target(number, at), value))
+            self.after.append(Store(*self.scope.target(number, at), value))
         else:
-            self.after.append(Let(self.lowering.names[number], value))
-            self.after += self.lowering._guarded(number)
+            self.after.append(Let(self.scope.names[number], value))
+            self.after += self.scope.guarded(number)
 
     def leave(self, going: Expr) -> list[Statement]:
         """At the start of a step: whether it is to be done at all."""
         return [Stop(going)] if self.form.until else []
 
     def finish(self, body: list[Statement]) -> None:
-        """Append the loop with this body to the lowering's statements."""
-        self.lowering.body += [*self.before, Loop(self.step, 0, self.form.length, body), *self.after]
+        """Append the loop with this body to the statements."""
+        self.scope.body += [*self.before, Loop(self.step, 0, self.form.length, body), *self.after]

@@ -6,34 +6,33 @@ stays in registers; any other body goes through the planner like a tape of its o
 """
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
 from jitad.compile.loops import Accumulator, Assign, Let, Loop, Statement, Store, tag
+from jitad.compile.lower.names import VARIABLES
 from jitad.compile.lower.scan.loop import ScanLoop
 from jitad.compile.lower.scan.tiles import TiledLoop, tiled
 from jitad.compile.lower.scan.unroll import Unrolled, unrollable
+from jitad.compile.lower.scope import Scope
 from jitad.compile.plan.fuse import Group, fuse
 from jitad.compile.plan.index import Affine, Indices, as_expr, flattened
 from jitad.compile.plan.prepare import prepare
 from jitad.primitives.scan import Form
 from jitad.tape.expr import Expr, load, var
 
-if TYPE_CHECKING:
-    from jitad.compile.lower.lower import _Lowering
 
-
-def lower_scan(lowering: _Lowering, group: Group) -> None:
-    """Append the loops of the scans of `group` to the lowering's statements."""
+def lower_scan(scope: Scope, group: Group, lower_groups: Callable[[Scope], None]) -> None:
+    """Append the loops of the scans of `group` to the statements; `lower_groups` lowers the plan of a body."""
     for root in group.roots:
         number: int = root.node                                       # type: ignore[assignment]
-        form = Form.of(lowering.tape.nodes[number])
+        form = Form.of(scope.tape.nodes[number])
         if not unrollable(form):
-            _planned(ScanLoop(lowering, number))
+            _planned(ScanLoop(scope, number), lower_groups)
         else:
-            _unrolled(TiledLoop(lowering, number) if tiled(form) else ScanLoop(lowering, number))
+            _unrolled(TiledLoop(scope, number) if tiled(form) else ScanLoop(scope, number))
 
 
 def cells(shape: tuple[int, ...]) -> Iterator[Indices]:
@@ -83,23 +82,20 @@ def _plain(name: str) -> str:
 
 # --- bodies with larger arrays ----------------------------------------------------------------
 
-def _planned(loop: ScanLoop) -> None:
+def _planned(loop: ScanLoop, lower_groups: Callable[[Scope], None]) -> None:
     """The body is planned and lowered as a tape of its own inside the loop."""
-    from jitad.compile.lower.lower import _Lowering
-
-    form, outer = loop.form, loop.lowering
+    form, outer = loop.form, loop.scope
     whole = {p for p in range(form.fixed, form.operands) if loop.is_whole(p)}
     layouts = tuple("number" if form.input(p).shape == () else "C" if p < form.carries or p in whole else "A"
                     for p in range(len(form.body.inputs)))
     tape = prepare(form.body, layouts)
-    inner = _Lowering(fuse(tape, layouts), layouts)
-    _rename(inner, loop)
-    inner.names |= {tape.inputs[p]: outer._operand(loop.node.inputs[p]) for p in whole}
+    inner = Scope(fuse(tape, layouts), layouts, outer)
+    inner.names |= {tape.inputs[p]: outer.operand(loop.node.inputs[p]) for p in whole}
     outer.inner.append((inner, outer.group))
     body: list[Statement] = []
     body += loop.leave(var(inner.names[tape.inputs[0]], "b1")) if form.carries else []
     buffers = [_bind(loop, inner, body, p) for p in range(len(form.body.inputs))]
-    inner.lower_groups()
+    lower_groups(inner)
     body += inner.body
     for i in range(form.carries, len(tape.outputs)):
         body += _copy(tape.nodes[tape.outputs[i]].aval.shape,
@@ -115,13 +111,7 @@ def _planned(loop: ScanLoop) -> None:
     loop.finish(body)
 
 
-def _rename(inner: _Lowering, loop: ScanLoop) -> None:
-    """Names that are unique in the kernel, from the counter that the outer lowering has too."""
-    inner.fresh = loop.lowering.fresh                                 # type: ignore[method-assign]
-    inner.names = {number: loop.unique(name) for number, name in inner.names.items()}
-
-
-def _bind(loop: ScanLoop, inner: _Lowering, body: list[Statement], place: int) -> Any:
+def _bind(loop: ScanLoop, inner: Scope, body: list[Statement], place: int) -> Any:
     """Give input `place` of the body its value: a variable, a buffer (carries that are arrays), or a way to read."""
     form, number = loop.form, inner.tape.inputs[place]
     name, aval = inner.names[number], form.input(place)
@@ -141,7 +131,7 @@ def _bind(loop: ScanLoop, inner: _Lowering, body: list[Statement], place: int) -
     return name
 
 
-def _next_carries(loop: ScanLoop, inner: _Lowering, names: list[str]) -> list[Statement]:
+def _next_carries(loop: ScanLoop, inner: Scope, names: list[str]) -> list[Statement]:
     """Assign what the body has made of the carries; outputs of a prepared tape are never its inputs."""
     statements: list[Statement] = []
     for i in range(loop.form.carries):
@@ -157,8 +147,6 @@ def _next_carries(loop: ScanLoop, inner: _Lowering, names: list[str]) -> list[St
 
 def _copy(shape: tuple[int, ...], read: Any, write: Any) -> list[Statement]:
     """Loops over an array; `write(at, value)` gives the statements for one element."""
-    from jitad.compile.lower.nest import VARIABLES
-
     at = tuple(Affine(0, ((VARIABLES[d], 1),)) for d in range(len(shape)))
     body = write(at, read(at))
     if not body:

@@ -8,7 +8,6 @@ whole, and does some steps again.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from jitad.compile.loops import (
     STATUS_INDEX,
@@ -23,12 +22,10 @@ from jitad.compile.loops import (
     tag,
 )
 from jitad.compile.lower.scan.loop import ScanLoop
+from jitad.compile.lower.scope import Scope
 from jitad.compile.plan.index import Affine, Indices, as_expr, flattened, variable, weighted
 from jitad.primitives.scan import Form
 from jitad.tape.expr import Expr, const, load, var
-
-if TYPE_CHECKING:
-    from jitad.compile.lower.lower import _Lowering
 
 NARROW = 4                # elements of a row from which it is transposed, and steps of a tile
 WIDE = 8
@@ -42,8 +39,8 @@ def tiled(form: Form) -> bool:
 class TiledLoop(ScanLoop):
     """The loop over the tiles, with a loop over the steps of a tile in it."""
 
-    def __init__(self, lowering: _Lowering, number: int):
-        super().__init__(lowering, number)
+    def __init__(self, scope: Scope, number: int):
+        super().__init__(scope, number)
         self.side = WIDE if self.form.length >= WIDE else NARROW
         self.start = self.unique("start")
         self.position = weighted(0, [(1, variable(self.start)), (1, variable(self.step))])   # type: ignore[assignment]
@@ -60,10 +57,10 @@ class TiledLoop(ScanLoop):
         tile = self.tiles.get(place)
         if tile is None:
             size = math.prod(shape)
-            tile = self.tiles[place] = self.lowering.work("tile", "f8", size * self.side)
+            tile = self.tiles[place] = self.scope.work("tile", "f8", size * self.side)
             offset = self.form.scanned[place - self.form.carries][0]
             first = weighted(offset * size, [(size, variable(self.start))])
-            self.coming.append(Transpose(tile, const(0, "i8"), self.lowering._operand(self.node.inputs[place]),
+            self.coming.append(Transpose(tile, const(0, "i8"), self.scope.operand(self.node.inputs[place]),
                                          as_expr(first), self.side, size))
         return load(tile, (self._in_tile(at, shape),), "f8")
 
@@ -86,8 +83,8 @@ class TiledLoop(ScanLoop):
         tile = self.stacked.get(index)
         if tile is None:
             size = math.prod(shape)
-            tile = self.stacked[index] = self.lowering.work("tile", "f8", size * self.side)
-            name, (first,) = self.lowering.target(self.picks[index], (variable(self.start), *[Affine(0)] * len(shape)))
+            tile = self.stacked[index] = self.scope.work("tile", "f8", size * self.side)
+            name, (first,) = self.scope.target(self.picks[index], (variable(self.start), *[Affine(0)] * len(shape)))
             self.going.append(Transpose(name, first, tile, const(0, "i8"), size, self.side))
         return [Store(tile, (self._in_tile(at, shape),), value)]
 
@@ -98,7 +95,7 @@ class TiledLoop(ScanLoop):
         last = self.form.length - self.side
         start = Expr("min", (var(tile, "i8"), const(last, "i8")), "i8") if self.form.length % self.side else var(
             tile, "i8")
-        self.lowering.body += [*self.before, Loop(tile, 0, self.form.length, [Let(self.start, start), *walk],
+        self.scope.body += [*self.before, Loop(tile, 0, self.form.length, [Let(self.start, start), *walk],
                                                   step=self.side), *self.after]
 
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from jitad.compile.loops import STATUS_INDEX, STATUS_RANGE, Let, Return, Statement, tag
+from jitad.compile.lower.scan.loop import ScanLoop
 from jitad.compile.lower.scan.matrices import Matrices
 from jitad.compile.plan.index import Affine, Indices, as_expr, through
 from jitad.compile.plan.pull import Pull
@@ -20,9 +21,6 @@ from jitad.primitives.scalars import maximum, minimum, truth
 from jitad.primitives.scan import Form
 from jitad.tape.expr import Expr, call, const, select, var
 from jitad.tape.types import Node
-
-if TYPE_CHECKING:
-    from jitad.compile.lower.scan.loop import ScanLoop
 
 SMALL = 64              # elements of an array that is written out
 SINGLE = 600            # scalar operations of one node that is written out
@@ -79,7 +77,7 @@ class Unrolled:
         self.values: dict[int, list[Expr]] = dict(zip(self.body.inputs, carried, strict=False))
         self.known: dict[tuple[int, Indices], Expr] = {}
         self.statements: list[Statement] = []
-        self.suffix = f"{loop.lowering.fresh()}_"
+        self.suffix = f"{loop.scope.fresh()}_"
         self.checks: set[tuple[int, int]] = set()
         self.stops = {n for n in range(len(self.body.nodes)) if self._named(n)}
         self.pull = _BodyPull(self)
@@ -126,7 +124,7 @@ class Unrolled:
         """A variable with this value."""
         if value.op in LEAVES:
             return value
-        name = name or f"v_{self.loop.lowering.fresh()}_"
+        name = name or f"v_{self.loop.scope.fresh()}_"
         self.statements.append(Let(name, value))
         return var(name, value.dtype)
 
@@ -149,7 +147,7 @@ class Unrolled:
             return value
         known = self.known.get(key)
         if known is None:
-            name = f"{self.body.names[self.places[key[0]]]}_{self.loop.lowering.fresh()}_"
+            name = f"{self.body.names[self.places[key[0]]]}_{self.loop.scope.fresh()}_"
             name = "".join(c if c.isalnum() and c.isascii() else "_" for c in name)
             (self.loop.before if before else self.statements).append(Let(f"x_{name}", value))
             self.fixed |= {f"x_{name}"} if before else set()
@@ -163,7 +161,7 @@ class Unrolled:
             return None
         known = self.inverses.get(divisor)
         if known is None:
-            name = f"by_{self.loop.lowering.fresh()}_"
+            name = f"by_{self.loop.scope.fresh()}_"
             known = self.inverses[divisor] = var(name, divisor.dtype)
             self.loop.before.append(Let(name, 1.0 / divisor))
         return known
