@@ -1,6 +1,7 @@
 """Other processes: pickles, fork and spawn, forks while threads compile, processes that share a disk or are killed."""
 from __future__ import annotations
 
+import copy
 import multiprocessing
 import os
 import pickle
@@ -119,6 +120,13 @@ def test_spawned_children_get_functions_by_name():
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         (got,) = pool.map(cube.value_and_grad, [x3])
     assert repr(got) == repr(cube.value_and_grad(x3))
+
+
+def test_a_c_function_is_not_pickled():
+    cfunc = jit_grad(lambda x: np.sum(x * x)).compile(np.ones(2)).cfunc
+    for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="belongs to its process"):
+            attempt(cfunc)
 
 
 # --- forks ----------------------------------------------------------------------------------------------------------

@@ -250,3 +250,16 @@ def test_foreign_files(tmp_path):
 def test_a_later_version_says_so(saved):
     with pytest.raises(TapeFileError, match="version 99; known is version 1"):
         saved(lambda data: {**data, "version": 99})
+
+
+def test_a_file_whose_directory_points_before_its_start_is_a_broken_file(tmp_path):
+    path = tmp_path / "square.tape"
+    jitad.jit_grad(lambda x: x * x).compile(1.0).save(path)
+    data = bytearray(path.read_bytes())
+    end = data.rindex(b"PK\x05\x06")
+    data[end + 12:end + 16] = (len(data) * 2).to_bytes(4, "little")          # the size of the directory
+    path.write_bytes(bytes(data))
+    with pytest.raises(TapeFileError, match="holds no tape"):
+        jitad.load(path)
+    with pytest.raises(FileNotFoundError):
+        jitad.load(tmp_path / "none.tape")

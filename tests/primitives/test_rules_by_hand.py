@@ -9,6 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 
+from jitad import jit, jit_grad
 from jitad.passes.differentiate.modes import pullback, pushforward
 from jitad.primitives.core import full, select
 from jitad.primitives.linalg import systems as linalg
@@ -314,3 +315,12 @@ def test_batches_broadcast_and_may_be_empty() -> None:
     for row in ("cholesky", "inv", "det", "cofactor", "slogdet_log", "slogdet_sign"):
         assert op(row)(np.zeros((0, 2, 2))).shape[0] == 0
     assert linalg.solve_triangular(np.zeros((0, 0)), np.zeros((0, 2))).shape == (0, 2)
+
+
+def test_the_fraction_moves_with_the_number_at_whole_numbers_too():
+    x = np.array([1.5, -1.5, 0.0, -0.0, 3.0, -3.0, np.inf, -np.inf])
+    parts = jit(lambda x: np.modf(x))(x)
+    for got, expected in zip(parts, np.modf(x), strict=True):
+        np.testing.assert_array_equal(got, expected)
+        np.testing.assert_array_equal(np.signbit(got), np.signbit(expected))
+    np.testing.assert_array_equal(jit_grad(lambda x: np.sum(np.modf(x)[0]))(x), [1, 1, 1, 1, 1, 1, 0, 0])

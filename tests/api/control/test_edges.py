@@ -322,3 +322,21 @@ def test_checkpoints(n, reverse):
     close(by[1], by_expected[1])
     sizes = [n.aval.size for t in (g.compile(0.4, x, True).tape,) for n in t.nodes if n.prim.kind == "pick"]
     assert n <= 32 or sum(sizes) < 3 * n + 200 + 64 * 3
+
+
+@pytest.mark.parametrize("loop", [
+    lambda x: jitad.fori_loop(0, 3, lambda i, c: np.sum(c) + x, 1.0),
+    lambda x: jitad.scan(lambda c, v: (np.sum(c) + x, v), 1.0, x)[0],
+    lambda x: jitad.while_loop(lambda c: np.sum(c) < 9, lambda c: np.sum(c) + x, 1.0),
+    lambda x: jitad.fori_loop(0, 3, lambda i, c: np.stack([c, c]), x),
+])
+def test_a_carry_that_grows_is_refused(loop):
+    """A first value that was made as large as the second would be another: its sum is."""
+    message = r"init.* has shape .* keeps its shape \(at .*test_edges.py:\d+\): start with"
+    with pytest.raises(TypeError, match=message):
+        jitad.jit(loop)(np.array([0.5, 1.5, 2.5]))
+
+
+def test_branches_of_different_shapes_are_refused():
+    with pytest.raises(TypeError, match=r"branches of cond .* shapes \(\) and \(2,\) \(at .*test_edges.py"):
+        jitad.jit(lambda x: jitad.cond(x[0] > 0, lambda: 0.0, lambda: x))(np.ones(2))

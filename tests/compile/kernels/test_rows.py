@@ -335,3 +335,22 @@ def test_long_chains(shape: tuple[int, ...]) -> None:
     kernel, outputs = run(many.tape(), many.inputs)
     many.compare(outputs, many.inputs, 1e-11)
     assert compile(kernel.source, "<source>", "exec")
+
+
+def test_booleans_and_unsigned_integers_accumulate() -> None:
+    many = Many()
+    p = many.input(np.array([[True, False, True], [True, True, True]]))
+    u = many.input(np.array([[1, 200, 100], [255, 0, 9]], "uint8"))
+    for x in (p, u):
+        many.output("accumulate", reduce_sum(x, (1,)), cumsum(x, axis=1, reverse=False), contract(x, x, "ij,kj->ik"),
+                    TABLE["reduce_max"](x, axes=(0,)), TABLE["reduce_min"](x, axes=(1,)),
+                    TABLE["scatter"](x, np.array([1, 1]), axes=(0,), shape=(3, 3)))
+    many.compare(run(many.tape(), many.inputs)[1], many.inputs, 0.0)
+
+
+def test_reshapes_of_nothing() -> None:
+    many = Many()
+    x = many.input(np.zeros((0, 4)))
+    many.output("reshape", TABLE["reshape"](x, shape=(2, 0, 3)), TABLE["reshape"](x * 2.0, shape=(5, 0)),
+                TABLE["reshape"](TABLE["concatenate"](x, x, axis=1), shape=(0,)))
+    many.compare(run(many.tape(), many.inputs)[1], many.inputs, 0.0)

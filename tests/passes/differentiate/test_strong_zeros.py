@@ -8,6 +8,11 @@ from scipy.special import logsumexp, xlog1py, xlogy
 
 import jitad
 from jitad import jit, jit_grad, value_and_grad
+from jitad.passes.differentiate.modes import pushforward
+from jitad.primitives.core import select
+from jitad.tape.builder import Builder
+from jitad.tape.evaluate import evaluate
+from jitad.tape.types import TABLE, Aval
 from tests.helpers.public import fresh  # noqa: F401
 
 inf, nan, log, sqrt = np.inf, np.nan, np.log, np.sqrt
@@ -259,3 +264,11 @@ def test_the_derivative_of_a_power_in_its_exponent():
     slope, by_exponent = jitad.jit_grad(lambda x, e: np.sum(x**e), argnums=(0, 1))(x, 0.5)
     np.testing.assert_allclose(slope, 0.5 / np.sqrt(x), rtol=1e-14)
     np.testing.assert_allclose(by_exponent, np.sum(np.sqrt(x) * np.log(x)), rtol=1e-14)
+
+
+def test_a_tangent_that_is_structurally_zero_meets_no_infinity() -> None:
+    builder = Builder()
+    x, t = (builder.input(Aval((3,), np.dtype(float)), name) for name in "xt")
+    tangent, = pushforward(builder, [TABLE["sqrt"](select(x > 0.0, x, 0.0))], [x], [t])
+    result, = evaluate(builder.finish([tangent]), np.array([-1.0, 0.0, 4.0]), np.ones(3))
+    np.testing.assert_array_equal(result, [0.0, 0.0, 0.25])

@@ -178,3 +178,18 @@ def test_float32():
     x = np.array([0.1, 0.7], np.float32)
     assert jit(f)(x) == f(x) and np.asarray(jit(f)(x)).dtype == np.float32
     assert jit_grad(f)(x).dtype == np.float32
+
+
+def test_a_python_number_that_was_in_an_array_has_a_dtype() -> None:
+    """Read again, it was taken for a Python number, which goes along with any dtype, and overflowed there."""
+    def f(small, n):
+        a = np.zeros(3, int)
+        a[1:] = n
+        first, _ = np.array([n, 1])
+        numbers = [a[1], first, np.array(n)[()], np.full(3, n)[-1], np.concatenate([[n], [1]])[0], np.repeat(n, 2)[0],
+                   np.sum(n), np.copy(n), ~(a[1] > 0) * 1]
+        return [small * number for number in numbers]
+
+    small = np.array([100], "i1")
+    for got, expected in zip(jit(f)(small, 2), f(small, 2), strict=True):
+        assert got == expected and got.dtype == expected.dtype == np.int64

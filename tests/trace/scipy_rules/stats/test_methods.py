@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.stats as st
 
+from jitad import jit, jit_grad
 from jitad.cache.keys.identity import unwrap
 from jitad.tape.evaluate import evaluate
 from jitad.trace.record import record
@@ -132,3 +133,21 @@ def test_every_listed_distribution_has_its_density():
     assert set(RULES) <= set(distributions())
     assert {standing(d)["rvs"] for d in distributions().values()} == {"impure"}
     assert standing(st.levy)["logpdf"] == "refused" and len(UNIVARIATE) == len(listed) - 5
+
+
+@pytest.mark.parametrize("method", ["ppf", "isf"])
+def test_quantiles_have_a_derivative_by_the_scale(method):
+    q = np.array([0.3, 0.5, 0.8])
+    law = getattr(st.norm, method)
+    by_location, by_scale = jit_grad(lambda loc, scale: np.sum(law(q, loc, scale)), argnums=(0, 1))(0.2, 1.3)
+    assert by_location == 3.0
+    assert by_scale == pytest.approx(np.sum(law(q)), rel=1e-14)
+
+
+def test_quantiles_at_the_ends_are_those_of_scipy():
+    q = np.array([-0.1, 0.0, 0.3, 1.0, 1.1, np.nan])
+    cases = [(st.norm, (0.2, 1.3)), (st.norm, (0.2, -1.0)), (st.gamma, (-2.0, 0.0, 1.0)),
+             (st.uniform, (1.0, 2.0)), (st.beta, (2.0, 3.0, 1.0, 2.0))]
+    for law, parameters in cases:
+        got = jit(lambda q, *p, law=law: (law.ppf(q, *p), law.isf(q, *p)))(q, *parameters)
+        np.testing.assert_allclose(got, (law.ppf(q, *parameters), law.isf(q, *parameters)), rtol=1e-12)

@@ -68,7 +68,7 @@ def test_keywords_added_to_a_partial_later_are_refused():
     bound.keywords["y"] = np.float64(6.0)
     assert g(3.0) == 36.0
     bound.keywords["z"] = 1.0
-    with pytest.raises(CaptureError, match=r"partial under `defaults` has other keywords than when .*test_new_user.*"):
+    with pytest.raises(CaptureError, match=r"partial under `defaults` has other keywords than when .*test_partials.*"):
         g(3.0)
     del bound.keywords["z"]
     assert g(3.0) == 36.0
