@@ -213,7 +213,7 @@ stop_gradient = pointwise("stop_gradient", evaluate=lambda x: x, infer=lambda x:
 alias = pointwise(
     "alias", evaluate=lambda x, slot: np.array(x), infer=lambda x, slot: x,
     partials=lambda y, x, slot: 1.0, scalar=lambda x, slot: x,
-    resolve=_as_it_is, tame=True,
+    resolve=_as_it_is, tame=True, given=True,
     samples=lambda rng: [((rng.normal(size=3),), {"slot": 0})])
 """The same value as a node of its own; `slot` keeps two aliases of one value apart. An inner
 differentiation is with respect to an alias, so that it does not see other uses of the value."""

@@ -25,7 +25,7 @@ class Builder:
         self.inputs: list[int] = []
         self.names: list[str] = []
         self.guards: dict[int, Guard] = {}
-        self._wrap = wrap or Value
+        self.wrap = wrap or Value
         self._memo: dict[Any, int] = {}
         self._results: dict[Primitive, Aval] = {}        # of rows of numbers
         self._numbers: dict[float, int] = {}             # constants
@@ -37,7 +37,7 @@ class Builder:
         return self.line
 
     def value(self, number: int) -> Value:
-        return self._wrap(self, number)
+        return self.wrap(self, number)
 
     def input(self, aval: Aval, name: str) -> Value:
         self.nodes.append(Node(INPUT, (), {}, aval, self.where()))
@@ -120,7 +120,7 @@ class Builder:
                 aval = self._results[prim] = prim.infer(*(nodes[i].aval for i in inputs))
             number = self._memo[key] = len(nodes)
             nodes.append(Node(prim, inputs, NO_PARAMS, aval, self.where(3)))
-        return self._wrap(self, number)
+        return self.wrap(self, number)
 
     def number(self, x: float) -> int:
         """The node of a constant."""

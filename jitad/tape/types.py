@@ -131,6 +131,7 @@ class Primitive:
     lower: bool = False                                  # of a triangle, that it is the lower one
     below: Callable[..., int] | None = None              # `(*inputs, **params)`: integers are in 0 .. below - 1
     distinct: bool = False                               # its integers are all different along the last axis
+    given: bool = False                                  # an array from outside, or what stands for one
     trusts: str = ""                                     # why it must not be in a file: what it is, or is made of
 
     # --- how a compiled routine is called ---
@@ -179,7 +180,7 @@ def builder_of(operands: Sequence[Any]) -> Any:
 
 
 INPUT = Primitive("input", evaluate=lambda: None, infer=lambda: None, kind="input",           # type: ignore[arg-type,return-value]
-                  can_fail=False, virtual=True, tame=True)
+                  can_fail=False, virtual=True, tame=True, given=True)
 CONST = Primitive("const", evaluate=lambda value: value.value, infer=lambda value: None, kind="const",  # type: ignore[arg-type,return-value]
                   can_fail=False, virtual=True, tame=True, separable=True)
 

@@ -143,7 +143,7 @@ def detached(result: Any, args: Any) -> Any:
         return result.detached()                                    # type: ignore[attr-defined]
     if not hasattr(result, "storage"):
         return result
-    shares = result.storage is not None or any(a is result for a in args) or result.node.prim.name in ("input", "alias")
+    shares = result.storage is not None or any(a is result for a in args) or result.node.prim.given
     return result.detached() if shares else result                  # type: ignore[attr-defined]
 
 
@@ -190,19 +190,20 @@ class noted_line:
 
 def noted(builder: Builder | None, error: Exception) -> None:
     """Add the user's line, if the error does not say it yet."""
-    place = place_of(builder)
-    if place and place not in str(error) and not any(place in n for n in getattr(error, "__notes__", ())):
-        error.add_note(f"while jitad recorded {place}")
+    line = line_of(builder)
+    if line and line not in str(error) and not any(line in n for n in getattr(error, "__notes__", ())):
+        error.add_note(f"while jitad recorded {line}")
 
 
-def place_of(builder: Builder | None) -> str:
+def line_of(builder: Builder | None) -> str:
+    """The user's line in words; empty outside of a recording."""
     where = builder.where() if builder is not None else None
     return str(where) if where else ""
 
 
 def _at(builder: Builder | None) -> str:
-    place = place_of(builder)
-    return f" at {place}" if place else ""
+    line = line_of(builder)
+    return f" at {line}" if line else ""
 
 
 def refused(source: Value | Builder | None, what: str, advice: str = ADVICE) -> UnsupportedOperationError:
@@ -220,9 +221,9 @@ def not_concrete(x: Value, what: str, advice: str) -> ConcretizationError:
 
 def _remembered(builder: Any, error: Any) -> Any:
     """The error, also kept by the recording: user code that catches it must not make its fallback the truth."""
-    kept = getattr(builder, "refusals", None)
-    if kept is not None:
-        kept.append(error)
+    refusals = getattr(builder, "refusals", None)
+    if refusals is not None:
+        refusals.append(error)
     return error
 
 

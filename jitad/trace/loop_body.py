@@ -6,7 +6,7 @@ loop, and is passed in as an invariant.
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +16,7 @@ from jitad.primitives.scan import Scanned, transplant
 from jitad.primitives.view import broadcast_to, transpose
 from jitad.tape.builder import Builder, Value
 from jitad.tape.tape import Tape
-from jitad.tape.types import INPUT, Aval, Node
+from jitad.tape.types import INPUT, TABLE, Aval, Node, Primitive
 from jitad.trace.recorder import Recorder
 
 
@@ -60,7 +60,7 @@ class Body:
         nodes, wanted = self.recorder.nodes, [v.number for v in outputs]       # an array's node may be made only now
         inside = _dependent(nodes, [v.number for v in self._placeholders()])
         if since is not None:
-            inside |= {n for n in range(since, len(nodes)) if nodes[n].prim.kind not in ("input", "const")}
+            inside |= {n for n in range(since, len(nodes)) if not nodes[n].is_leaf}
         replaced = self._walk_by_position(inside, wanted) if self.position is not None else {}
         body = Builder()
         leaves: dict[int, Value] = {}
@@ -85,7 +85,7 @@ class Body:
         recorder = self.recorder
         if number in recorder.inputs:
             return recorder.names[recorder.inputs.index(number)]
-        return f"{recorder.nodes[number].prim.name}_{number}"
+        return f"{recorder.nodes[number].prim}_{number}"
 
     # --- a[i + 1] for the counter i is a scanned array ---------------------------------------------
     def _walk_by_position(self, inside: set[int], wanted: list[int]) -> dict[int, int]:
@@ -114,22 +114,27 @@ class Body:
         node = self.recorder.nodes[number]
         if number == self.position.number:                                     # type: ignore[union-attr]
             return 0, 1
-        if node.prim.kind == "const" and node.aval.shape == () and node.aval.dtype.kind in "iu":
-            return int(node.params["value"].value), 0
-        if node.prim.name in ("cast", "positive") and node.aval.dtype.kind == "i":
-            return self._affine(node.inputs[0])
-        if node.prim.name == "neg":
-            inner = self._affine(node.inputs[0])
-            return None if inner is None else (-inner[0], -inner[1])
-        if node.prim.name not in ("add", "sub", "mul") or node.aval.dtype != np.int64:
+        if node.aval.shape or node.aval.dtype.kind not in "iu":
             return None
-        a, b = map(self._affine, node.inputs)
-        if a is None or b is None or (node.prim.name == "mul" and a[1] and b[1]):
+        if node.constant is not None:
+            return int(node.constant), 0
+        rule = _AFFINE.get(node.prim)
+        if rule is None or (len(node.inputs) > 1 and node.aval.dtype != np.int64):
             return None
-        if node.prim.name == "mul":
-            return a[0] * b[0], a[0] * b[1] + a[1] * b[0]
-        sign = 1 if node.prim.name == "add" else -1
-        return a[0] + sign * b[0], a[1] + sign * b[1]
+        operands = [self._affine(i) for i in node.inputs]
+        return None if None in operands else rule(*operands)
+
+
+Affine = tuple[int, int]
+# Rows of which the result is affine in the position where the operands are; None where it is not.
+_AFFINE: dict[Primitive, Callable[..., Affine | None]] = {
+    TABLE["cast"]: lambda a: a,
+    TABLE["positive"]: lambda a: a,
+    TABLE["neg"]: lambda a: (-a[0], -a[1]),
+    TABLE["add"]: lambda a, b: (a[0] + b[0], a[1] + b[1]),
+    TABLE["sub"]: lambda a, b: (a[0] - b[0], a[1] - b[1]),
+    TABLE["mul"]: lambda a, b: None if a[1] and b[1] else (a[0] * b[0], a[0] * b[1] + a[1] * b[0]),
+}
 
 
 def _dependent(nodes: Sequence[Node], placeholders: Sequence[int]) -> set[int]:
@@ -163,7 +168,7 @@ def _outside(nodes: Sequence[Node], inside: set[int], wanted: Sequence[int], lea
         seen.add(number)
         node = nodes[number]
         if number not in inside:
-            if node.prim.kind != "const" or node.aval.size != 1:
+            if node.constant is None or node.aval.size != 1:
                 found[number] = None
         else:
             stack += [i for i in node.inputs if i not in leaves]

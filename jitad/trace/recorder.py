@@ -109,10 +109,10 @@ class Recorder(Builder):
                 entry = known[id(code)] = (code, None if is_library_file(code.co_filename) else {})
             lines = entry[1]
             if lines is not None:
-                place = lines.get(frame.f_lasti)
-                if place is None:
-                    place = lines[frame.f_lasti] = Where(code.co_filename, frame.f_lineno, code.co_name)
-                return place
+                line = lines.get(frame.f_lasti)
+                if line is None:
+                    line = lines[frame.f_lasti] = Where(code.co_filename, frame.f_lineno, code.co_name)
+                return line
             frame = frame.f_back                         # type: ignore[assignment]
         return None
 
@@ -145,7 +145,7 @@ class Recorder(Builder):
                 else:
                     pending.append(self.examples[n])
                 continue
-            if nodes[n].prim.kind == "input":
+            if nodes[n].is_input:
                 raise ConcretizationError(
                     f"the code at {user_line()} needs the number behind a traced value, which is not known inside the "
                     "body of a scan or loop, or of a rule's cotangent and result; use np.where for a choice there")
@@ -183,11 +183,11 @@ class Recorder(Builder):
     @contextmanager
     def plain(self) -> Iterator[None]:
         """Within, new nodes are plain values: for rules and replays, which must not record guards."""
-        wrap, self._wrap = self._wrap, Value
+        wrap, self.wrap = self.wrap, Value
         try:
             yield
         finally:
-            self._wrap = wrap
+            self.wrap = wrap
 
     def as_complex(self, x: Value, dtype: Any) -> Value:
         """`x` in a complex dtype."""

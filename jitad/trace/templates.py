@@ -32,8 +32,8 @@ _KNOWN: dict[Any, Any] = {}   # by key: the number of calls so far, a template, 
 _STATIC = frozenset({int, bool, str, type(None), type, np.int64, np.bool_})
 
 
-class Step(NamedTuple):
-    """A node; `inputs` are places among the operands and the nodes before it."""
+class Write(NamedTuple):
+    """A node to be written; `inputs` count the operands, then the nodes before it."""
 
     prim: Any
     inputs: tuple[int, ...]
@@ -43,9 +43,9 @@ class Step(NamedTuple):
 
 
 class Template(NamedTuple):
-    """The nodes, and of the result its places, weak and boxed flags; `kind` is the tuple that it is, if it is one."""
+    """The nodes, and of the result its numbers, weak and boxed flags; `kind` is the tuple that it is, if it is one."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[Write, ...]
     results: tuple[tuple[int, bool, bool], ...]
     kind: Any
 
@@ -61,7 +61,7 @@ def repeated(rule: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: 
         return run(*args, **kwargs)
     builder: Any = operands[0].builder
     numbers = [x.number for x in operands]
-    if builder._wrap is not Tracer or type(builder) is not Recorder or (len(numbers) > 1 and (
+    if builder.wrap is not Tracer or type(builder) is not Recorder or (len(numbers) > 1 and (
             len(set(numbers)) < len(numbers) or any([x.builder is not builder for x in operands]))):
         return run(*args, **kwargs)
     key = (rule, key)
@@ -122,8 +122,8 @@ def _written(template: Template, builder: Recorder, numbers: list[int]) -> Any:
     finally:
         builder.line = outer
     results = []
-    for place, weak, boxed in template.results:
-        result: Any = Tracer(builder, numbers[place])
+    for number, weak, boxed in template.results:
+        result: Any = Tracer(builder, numbers[number])
         result.weak, result.boxed = weak, boxed
         results.append(result)
     if template.kind is None:
@@ -208,9 +208,9 @@ def _made(run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     if not trial.fine or trial.refusals or trial.likely or not all(_is_new(trial, part) for part in parts):
         return REFUSED
     nodes = [n.hidden if type(n) is _Unseen else n for n in trial.nodes[count:]]
-    if any(n.prim is INPUT for n in nodes) or sum(n.aval.size for n in nodes if n.prim is CONST) > LARGEST:
+    if any(n.is_input for n in nodes) or sum(n.aval.size for n in nodes if n.constant is not None) > LARGEST:
         return REFUSED
-    steps = tuple(Step(n.prim, n.inputs, n.params, tuple(sorted(n.params.items())), n.aval) for n in nodes)
+    steps = tuple(Write(n.prim, n.inputs, n.params, tuple(sorted(n.params.items())), n.aval) for n in nodes)
     return Template(steps, tuple((p.number, p.weak, p.boxed) for p in parts), kind)
 
 

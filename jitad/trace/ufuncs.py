@@ -50,14 +50,14 @@ def usual(x: Any, ufunc: np.ufunc, operands: Sequence[Any]) -> Any:
     """``ufunc(*operands)``, of which the tracer `x` is one, for arrays and numbers of the usual kinds, without the
     questions that others raise. None if it is something else."""
     row, builder, kind = row_of(ufunc), x.builder, type(x)
-    if row is None or ufunc is np.power or ufunc in COMPOSED or kind is not builder._wrap:
+    if row is None or ufunc is np.power or ufunc in COMPOSED or kind is not builder.wrap:
         return None
     nodes, shapes, keys, numbers, strong = builder.nodes, [], [], [], False
     for operand in operands:
         if type(operand) is kind:
             if operand.builder is not builder:
                 return None
-            number = operand._fixed if operand.storage is None else operand.number
+            number = operand.fixed if operand.storage is None else operand.number
             aval = nodes[number].aval
             shapes.append(aval.shape)
             keys.append(_WEAK.get(aval.dtype.kind, aval.dtype) if operand.weak else aval.dtype)
@@ -72,7 +72,7 @@ def usual(x: Any, ufunc: np.ufunc, operands: Sequence[Any]) -> Any:
             strong = True
         else:
             return None
-    if not strong or (ufunc is np.square and nodes[numbers[0]].prim.name == "hypot"):
+    if not strong or (ufunc is np.square and nodes[numbers[0]].prim.ufunc is np.hypot):
         return None
     try:
         plan = alignment(row, tuple(shapes), tuple(keys))
@@ -115,8 +115,8 @@ def _power(row: Primitive, base: Any, exponent: Any) -> Any:
     base, exponent = (x if isinstance(x, Value) else np.asarray(x) for x in (base, exponent))
     if not arrays or exponent.ndim or result.dtype.kind != "f":
         return result
-    if not isinstance(exponent, Value) or exponent.node.prim.kind == "const":
-        half = exponent.node.params["value"].value if isinstance(exponent, Value) else exponent
+    half = exponent.node.constant if isinstance(exponent, Value) else exponent
+    if half is not None:
         return TABLE["sqrt"](cast(result.builder.lift(base), result.dtype)) if half == 0.5 else result
     other = TABLE["logical_and"](TABLE["eq"](exponent, 0.5), TABLE["le"](base, 0.0))
     with result.builder.plain():
@@ -128,7 +128,7 @@ def _power(row: Primitive, base: Any, exponent: Any) -> Any:
 def _modulus(x: Any) -> Any:
     """``a * a + b * b`` where `x` is ``hypot(a, b)``, which is infinite where one of them is, be the other NaN: no
     root, and no quotient in the derivative."""
-    if not isinstance(x, Value) or x.node.prim.name != "hypot":
+    if not isinstance(x, Value) or x.node.prim.ufunc is not np.hypot:
         return None
     a, b = (x.builder.value(i) for i in x.node.inputs)
     total = a * a + b * b
@@ -162,13 +162,11 @@ def _check_power(builder: Any, base: Any, exponent: Any) -> None:
     """Integers to negative integer powers: NumPy's error, which depends on the exponents' values."""
     if _kind(base) not in "iub" or _kind(exponent) != "i":
         return
-    if isinstance(exponent, Value):
-        if exponent.node.prim.name == "const":
-            exponent = exponent.node.params["value"].value
-        else:
-            raise refused(builder, "an integer to the power of a traced integer",
-                          "make one of them float64, e.g. 2.0 ** k")
-    if np.any(np.asarray(exponent) < 0):
+    known = exponent.node.constant if isinstance(exponent, Value) else np.asarray(exponent)
+    if known is None:
+        raise refused(builder, "an integer to the power of a traced integer",
+                      "make one of them float64, e.g. 2.0 ** k")
+    if np.any(known < 0):
         raise ValueError("Integers to negative integer powers are not allowed.")
 
 

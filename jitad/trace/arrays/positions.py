@@ -20,8 +20,8 @@ from jitad.tape.types import TABLE
 def flat_positions(mask: Value) -> Value:
     """The numbers, in C order, of the true elements of `mask`, shape ``(count,)``. The count is guarded."""
     builder: Any = mask.builder
-    if mask.node.prim.kind == "const":
-        return builder.lift(np.flatnonzero(mask.node.params["value"].value))
+    if mask.node.constant is not None:
+        return builder.lift(np.flatnonzero(mask.node.constant))
     with builder.plain():
         plain = builder.value(mask.number)
         flat, count = reshape(plain, (mask.aval.size,)), count_true(plain)
@@ -39,9 +39,9 @@ def unflattened(flat: Value, shape: tuple[int, ...]) -> tuple[Value, ...]:
     return tuple(result)
 
 
-def bound_of(places: Value) -> float:
+def bound_of(integers: Value) -> float:
     """A bound of integers that are never negative, by the row that computed them; infinity where none is known."""
-    node, nodes = places.node, places.builder.nodes
+    node, nodes = integers.node, integers.builder.nodes
     while node.prim.kind in ("view", "gather", "reshape"):
         node = nodes[node.inputs[0]]
     below = node.prim.below

@@ -1,8 +1,8 @@
 """Storages: the memory that arrays of a recording share, so that a write through one is seen by all.
 
-A storage holds the node of its elements and, on top, *entries*: the values that were stored since, each with the
+A storage holds the node of its elements and, on top, *patches*: the values that were stored since, each with the
 window on the elements that it fills. An element that was stored is read back as the value itself (so that
-``h[t] = f(h[t - 1])`` is a chain of numbers); only when a part is read that is made of several entries, they become
+``h[t] = f(h[t - 1])`` is a chain of numbers); only when a part is read that is made of several patches, they become
 one node: a `concatenate` where they lie side by side, else an `update`. So n assignments are one node, not n.
 """
 from __future__ import annotations
@@ -20,11 +20,11 @@ from jitad.primitives.view import Map, broadcast_to, slice_dims
 from jitad.tape.builder import Builder, Value
 from jitad.trace.arrays.windows import Window, affine, look, map_of, positions, show, weights, whole
 
-SMALL = 32         # elements up to which a read of several entries takes them one by one
-RUNS = 64          # runs of elements into which irregular entries may be cut
+SMALL = 32         # elements up to which a read of several patches takes them one by one
+RUNS = 64          # runs of elements into which irregular patches may be cut
 
 
-class Entry:
+class Patch:
     """A value that was stored. `window` or `where` (element numbers) say where; `left` elements are still there."""
 
     __slots__ = ("left", "number", "where", "window")
@@ -41,7 +41,7 @@ class Storage:
     """The elements of one array in memory, of `shape` in C order. `owner` says whose they are if they must not be
     written; `plain` marks memory of which it is known that NumPy, too, has it in C order."""
 
-    __slots__ = ("_maker", "_place", "base", "builder", "dtype", "entries", "origin", "owner", "plain", "rivals",
+    __slots__ = ("_patch_at", "_within", "base", "builder", "dtype", "patches", "origin", "owner", "plain", "rivals",
                  "settled", "shape", "size", "version", "whole", "__weakref__")
 
     def __init__(self, value: Value, owner: str = "", plain: bool = False):
@@ -52,16 +52,16 @@ class Storage:
         self.owner, self.plain = owner, plain or aval.ndim < 2
         self.version = 0
         self.whole = whole(self.shape)
-        self.entries: list[Entry] = []
-        self.settled = 0                        # entries that are part of `base`
+        self.patches: list[Patch] = []
+        self.settled = 0                        # patches that are part of `base`
         self.rivals: list[weakref.ref[Any]] = []
-        self._maker: Any = None                 # for each element the entry that made it, or -1
-        self._place: Any = None                 # and its place in the value of that entry
+        self._patch_at: Any = None                 # for each element the patch that made it, or -1
+        self._within: Any = None                 # and where it is in the value of that patch
 
     @property
     def clean(self) -> bool:
         """Whether nothing was stored on top of `base`."""
-        return self._maker is None
+        return self._patch_at is None
 
     # --- writing -----------------------------------------------------------------------------
     def check_writable(self) -> None:
@@ -88,17 +88,17 @@ class Storage:
         if size == self.size and (window == self.whole or (window.contiguous and window.offset == 0)):
             self.replace(reshape(self.builder.value(number), self.shape).number)
             return
-        entry = self._begin()
-        self.entries.append(Entry(number, size, window))
+        patch = self._begin()
+        self.patches.append(Patch(number, size, window))
         if size == 1:
             at = window.offset
-            self._lose_one(int(self._maker[at]))
-            self._maker[at], self._place[at] = entry, 0
+            self._lose_one(int(self._patch_at[at]))
+            self._patch_at[at], self._within[at] = patch, 0
             return
-        makers = look(self._maker, window)
-        self._lose(makers)
-        makers[...] = entry
-        look(self._place, window)[...] = np.arange(size).reshape(window.shape)
+        found = look(self._patch_at, window)
+        self._lose(found)
+        found[...] = patch
+        look(self._within, window)[...] = np.arange(size).reshape(window.shape)
 
     def write_at(self, where: np.ndarray, number: int) -> None:
         """Store each element of a node, of the shape of `where`, at the element with that number; the last counts."""
@@ -108,64 +108,64 @@ class Storage:
         if window is not None and where.size and np.unique(where).size == where.size:
             self.write(window, number)
             return
-        entry, order = self._begin(), np.arange(where.size).reshape(where.shape)
-        self._lose(self._maker[np.unique(where)])
+        patch, order = self._begin(), np.arange(where.size).reshape(where.shape)
+        self._lose(self._patch_at[np.unique(where)])
         flat = where.ravel()
-        self._maker[flat], self._place[flat] = entry, order.ravel()
-        self.entries.append(Entry(number, int((self._place[where] == order).sum()), None, where))
+        self._patch_at[flat], self._within[flat] = patch, order.ravel()
+        self.patches.append(Patch(number, int((self._within[where] == order).sum()), None, where))
 
     def replace(self, number: int) -> None:
         """Another value for all elements."""
         self.version += 1
         self.base = self.origin = number
-        self.entries, self.settled, self._maker = [], 0, None
+        self.patches, self.settled, self._patch_at = [], 0, None
 
     def _begin(self) -> int:
         self.version += 1
-        if self._maker is None:
-            self._maker, self._place = np.full(self.size, -1), np.zeros(self.size, np.int64)
-        return len(self.entries)
+        if self._patch_at is None:
+            self._patch_at, self._within = np.full(self.size, -1), np.zeros(self.size, np.int64)
+        return len(self.patches)
 
-    def _lose_one(self, maker: int) -> None:
-        if maker >= 0:
-            self.entries[maker].left -= 1
+    def _lose_one(self, number: int) -> None:
+        if number >= 0:
+            self.patches[number].left -= 1
 
-    def _lose(self, makers: np.ndarray) -> None:
-        for maker, count in zip(*np.unique(makers, return_counts=True), strict=True):
-            if maker >= 0:
-                self.entries[maker].left -= int(count)
+    def _lose(self, found: np.ndarray) -> None:
+        for number, count in zip(*np.unique(found, return_counts=True), strict=True):
+            if number >= 0:
+                self.patches[number].left -= int(count)
 
     # --- reading -----------------------------------------------------------------------------
     def read(self, window: Window) -> int:
         """The node of what the window shows now."""
         value = self.builder.value
-        if self._maker is None or window.size == 0:
+        if self._patch_at is None or window.size == 0:
             return self._shown(self.base, window)
         if window.size == 1:
             return self._element(window.offset, window.shape)
-        makers = look(self._maker, window)
-        first = int(makers.flat[0])
-        if (makers == first).all():
-            part = self._of_entry(first, window)
+        found = look(self._patch_at, window)
+        first = int(found.flat[0])
+        if (found == first).all():
+            part = self._of_patch(first, window)
             return part if part is not None else self._shown(self.settle(), window)
-        parts = self._parts(window, makers) if window.size < self.size else None
+        parts = self._parts(window, found) if window.size < self.size else None
         if parts is None:
             return self._shown(self.settle(), window)
         return reshape(concatenate(*map(value, parts), axis=0), window.shape).number
 
-    def _parts(self, window: Window, makers: np.ndarray) -> list[int] | None:
-        """The values of which a window that several entries made is put together, if these are few."""
+    def _parts(self, window: Window, found: np.ndarray) -> list[int] | None:
+        """The values of which a window that several patches made is put together, if these are few."""
         if len(window.shape) > 1:
             one_by_one = window.size <= SMALL
             return [self._element(int(at), (1,)) for at in positions(window).ravel()] if one_by_one else None
-        cuts = [0, *(np.flatnonzero(np.diff(makers)) + 1).tolist(), window.size]
+        cuts = [0, *(np.flatnonzero(np.diff(found)) + 1).tolist(), window.size]
         if len(cuts) > SMALL:
             return None
         parts: list[int] = []
         (stride,) = window.strides
         for start, stop in pairwise(cuts):
             run = Window(window.offset + start * stride, (stop - start,), (stride,))
-            part = self._of_entry(int(makers[start]), run)
+            part = self._of_patch(int(found[start]), run)
             if part is None:
                 return None
             parts.append(part)
@@ -175,33 +175,33 @@ class Storage:
         return number if window == self.whole else show(self.builder.value(number), window).number
 
     def _element(self, at: int, shape: tuple[int, ...]) -> int:
-        value, maker = self.builder.value, int(self._maker[at])
+        value, number = self.builder.value, int(self._patch_at[at])
         one = Window(at, shape, (0,) * len(shape))
-        if maker < 0:
+        if number < 0:
             return self._shown(self.origin, one)
-        made = value(self.entries[maker].number)
+        made = value(self.patches[number].number)
         if made.aval.size == 1:
             return reshape(made, shape).number
-        return show(made, Window(int(self._place[at]), shape, one.strides)).number
+        return show(made, Window(int(self._within[at]), shape, one.strides)).number
 
-    def _of_entry(self, maker: int, window: Window) -> int | None:
-        """What the window shows, all of it made by one entry (or by the first node)."""
-        if maker < 0:
+    def _of_patch(self, number: int, window: Window) -> int | None:
+        """What the window shows, all of it made by one patch (or by the first node)."""
+        if number < 0:
             return self._shown(self.origin, window)
-        entry = self.entries[maker]
-        if entry.window == window:
-            return entry.number
-        if entry.window is not None and entry.window.size == 1:
-            return reshape(self.builder.value(entry.number), window.shape).number
-        within = affine(look(self._place, window))
-        return None if within is None else show(self.builder.value(entry.number), within).number
+        patch = self.patches[number]
+        if patch.window == window:
+            return patch.number
+        if patch.window is not None and patch.window.size == 1:
+            return reshape(self.builder.value(patch.number), window.shape).number
+        within = affine(look(self._within, window))
+        return None if within is None else show(self.builder.value(patch.number), within).number
 
-    # --- entries become nodes ----------------------------------------------------------------
+    # --- patches become nodes ----------------------------------------------------------------
     def settle(self) -> int:
         """The node of all elements."""
-        pending = [(number, entry) for number, entry in enumerate(self.entries[self.settled:], self.settled)
-                   if entry.left]
-        self.settled = len(self.entries)
+        pending = [(number, patch) for number, patch in enumerate(self.patches[self.settled:], self.settled)
+                   if patch.left]
+        self.settled = len(self.patches)
         if pending:
             base = self.builder.value(self.base)
             result = self._blocks(base, pending)
@@ -210,22 +210,22 @@ class Storage:
             self.base = (self._stored(base, pending) if result is None else result).number
         return self.base
 
-    def _blocks(self, base: Value, pending: list[tuple[int, Entry]]) -> Value | None:
-        """Entries that are slices of one axis, such as rows or columns, side by side."""
+    def _blocks(self, base: Value, pending: list[tuple[int, Patch]]) -> Value | None:
+        """Patches that are slices of one axis, such as rows or columns, side by side."""
         if any(e.window is None or e.left < e.window.size for _, e in pending):
             return None
         for axis, step in enumerate(weights(self.shape)):
             parts = []
             across = self.size // self.shape[axis]
-            for _, entry in pending:
-                window: Window = entry.window  # type: ignore[assignment]
+            for _, patch in pending:
+                window: Window = patch.window  # type: ignore[assignment]
                 length = window.size // across
                 shape = (*self.shape[:axis], length, *self.shape[axis + 1:])
                 start, rest = divmod(window.offset, step)
                 block = Window(0, shape, self.whole.strides)
                 if not length or rest or start >= self.shape[axis] or block.essence != window.essence:
                     break
-                parts.append((start, reshape(self.builder.value(entry.number), shape)))
+                parts.append((start, reshape(self.builder.value(patch.number), shape)))
             else:
                 return self._side_by_side(base, parts, axis)
         return None
@@ -243,49 +243,49 @@ class Storage:
                 stop = start + part.shape[axis]
         return joined[0] if len(joined) == 1 else concatenate(*joined, axis=axis)
 
-    def _runs(self, base: Value, pending: list[tuple[int, Entry]]) -> Value | None:
-        """Entries cut into runs of neighbouring elements, if these are not too many."""
+    def _runs(self, base: Value, pending: list[tuple[int, Patch]]) -> Value | None:
+        """Patches cut into runs of neighbouring elements, if these are not too many."""
         parts: list[tuple[int, Value]] = []
         limit = max(RUNS, 2 * len(pending))
-        for number, entry in pending:
-            value = self.builder.value(entry.number)
+        for number, patch in pending:
+            value = self.builder.value(patch.number)
             flat = flattened(value)
-            if entry.window is not None and entry.left == entry.window.size and entry.window.contiguous:
-                parts.append((entry.window.offset, flat))
+            if patch.window is not None and patch.left == patch.window.size and patch.window.contiguous:
+                parts.append((patch.window.offset, flat))
                 continue
-            where, place = self._remaining(number, entry)
-            cuts = np.flatnonzero((np.diff(where) != 1) | (np.diff(place) != 1)) + 1
+            where, inside = self._remaining(number, patch)
+            cuts = np.flatnonzero((np.diff(where) != 1) | (np.diff(inside) != 1)) + 1
             if len(parts) + len(cuts) >= limit:
                 return None
-            for at, places in zip(np.split(where, cuts), np.split(place, cuts), strict=True):
-                first = int(places[0])
+            for at, run in zip(np.split(where, cuts), np.split(inside, cuts), strict=True):
+                first = int(run[0])
                 parts.append((int(at[0]), slice_dims(flat, (slice(first, first + at.size),))))
         return reshape(self._side_by_side(reshape(base, (self.size,)), parts, 0), self.shape)
 
-    def _remaining(self, number: int, entry: Entry) -> tuple[np.ndarray, np.ndarray]:
-        """The elements that an entry still makes, and their places in its value."""
-        where = entry.positions.ravel()
-        kept = (self._maker[where] == number) & (self._place[where] == np.arange(where.size))
-        return where[kept], np.flatnonzero(kept)
+    def _remaining(self, number: int, patch: Patch) -> tuple[np.ndarray, np.ndarray]:
+        """The elements that an patch still makes, and where they are in its value."""
+        where = patch.positions.ravel()
+        left = (self._patch_at[where] == number) & (self._within[where] == np.arange(where.size))
+        return where[left], np.flatnonzero(left)
 
-    def _stored(self, base: Value, pending: list[tuple[int, Entry]]) -> Value:
-        """Entries stored over `base`: first those of which the others overwrite something, as a whole where what is
+    def _stored(self, base: Value, pending: list[tuple[int, Patch]]) -> Value:
+        """Patches stored over `base`: first those of which the others overwrite something, as a whole where what is
         left of them is no window."""
         tops: list[tuple[Value, Window]] = []
-        for number, entry in pending:
-            value = self.builder.value(entry.number)
-            if entry.window is not None and entry.left == entry.window.size:
-                tops.append((value, entry.window))
+        for number, patch in pending:
+            value = self.builder.value(patch.number)
+            if patch.window is not None and patch.left == patch.window.size:
+                tops.append((value, patch.window))
                 continue
-            where, place = self._remaining(number, entry)
-            window, within = affine(where), affine(place)
+            where, inside = self._remaining(number, patch)
+            window, within = affine(where), affine(inside)
             if window is not None and within is not None:
                 tops.append((show(flattened(value), within), window))
-            elif entry.window is not None:
-                base = self._updated(base, [(value, entry.window)])
+            elif patch.window is not None:
+                base = self._updated(base, [(value, patch.window)])
             else:
-                kept = gather(flattened(value), self.builder.const(place), axes=(0,))
-                base = reshape(put(reshape(base, (self.size,)), kept, self.builder.const(where), axes=(0,)), self.shape)
+                left = gather(flattened(value), self.builder.const(inside), axes=(0,))
+                base = reshape(put(reshape(base, (self.size,)), left, self.builder.const(where), axes=(0,)), self.shape)
         return self._updated(base, tops) if tops else base
 
     def _updated(self, base: Value, parts: list[tuple[Value, Window]]) -> Value:
@@ -314,7 +314,7 @@ def constant(builder: Builder, array: np.ndarray) -> Value:
 def flattened(value: Value) -> Value:
     """All elements in one dimension; a number that is broadcast stays one."""
     node = value.node
-    source = value.builder.value(node.inputs[0]) if node.prim.kind == "view" else value
+    source = value.builder.value(node.inputs[0]) if node.index_map is not None else value
     if source.ndim == 0:
         return broadcast_to(source, (value.aval.size,))
     return reshape(value, (value.aval.size,))

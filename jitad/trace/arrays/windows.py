@@ -173,8 +173,8 @@ def show(value: Value, window: Window) -> Value:
     if window.size == 0:
         return full(value, 0, window.shape, value.dtype)
     node = value.node
-    if node.prim.kind == "const" and shape and window.size == 1:
-        number = node.params["value"].value.ravel()[window.offset]
+    if shape and window.size == 1 and node.constant is not None:
+        number = node.constant.ravel()[window.offset]
         return value.builder.const(np.full(window.shape, number, value.dtype))
     index = map_of(window, shape)
     if index is None:

@@ -64,11 +64,11 @@ class Attributes:
     def _absent(self, thing: Any, name: str) -> None:
         """Note that the code has learnt that there is no such attribute."""
         thing = thing.__func__ if isinstance(thing, MethodType) else thing
-        places = self._places(thing)
-        if not places and type(thing) is FunctionType and is_user_function(thing) and not self.captures.is_own(thing):
+        ways = self._ways_to(thing)
+        if not ways and type(thing) is FunctionType and is_user_function(thing) and not self.captures.is_own(thing):
             raise CaptureError(f"attribute `{name}` of `{thing.__qualname__}` is asked for at {user_line(2)}, but the "
                                "function was reached in a way that cannot be followed; use it by its name")
-        for value, path in places:
+        for value, path in ways:
             self._note(thing, value, path, name)
 
     def _note(self, handed: Any, value: Any, path: Path, name: str) -> None:
@@ -77,12 +77,12 @@ class Attributes:
         elif not isinstance(handed, Value):
             raise self.captures.error(path.step("attr", name), "is an attribute that cannot be followed")
 
-    def _places(self, thing: Any) -> list[tuple[Any, Path]]:
-        places = [(value, path) for path, (value, taken) in self.captures.taken.items() if taken is thing]
-        places += [(value, path) for handed, value, path in self._found if handed is thing]
-        if not places and isinstance(thing, enum.Enum):
-            places = [(thing, path.step("attr", thing.name)) for _, path in self._places(type(thing))]
-        return places
+    def _ways_to(self, thing: Any) -> list[tuple[Any, Path]]:
+        ways = [(value, path) for path, (value, taken) in self.captures.taken.items() if taken is thing]
+        ways += [(value, path) for handed, value, path in self._found if handed is thing]
+        if not ways and isinstance(thing, enum.Enum):
+            ways = [(thing, path.step("attr", thing.name)) for _, path in self._ways_to(type(thing))]
+        return ways
 
     # --- when the recording ends -----------------------------------------------------------------
 

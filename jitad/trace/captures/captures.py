@@ -148,7 +148,7 @@ class Captures:
     def error(self, path: Path, why: str) -> CaptureError:
         fault = CaptureError(f"{path} {why} (at {user_line(2)}). Pass it to `{self.recorder.function_name}` as an "
                              f"argument instead, or, if it never changes, say static=({path.expression()!r},).")
-        fault.place = (path, why)  # type: ignore[attr-defined]
+        fault.said = (path, why)  # type: ignore[attr-defined]
         return fault
 
     # --- notes -----------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ class Captures:
         try:
             taken = self._take(value, path)
         except CaptureError as fault:
-            taken = self.poison(*_place(fault))
+            taken = self.poison(*_said(fault))
         self.taken[path] = (value, taken)
         return taken
 
@@ -253,9 +253,9 @@ class Captures:
             self.guard(cls, path.step("type"))
             self.met(value, path)
             return object_view(self, value, path)
-        if kept := getattr(value, "py_func", None) if policy.is_numba(cls) else None:
+        if function := getattr(value, "py_func", None) if policy.is_numba(cls) else None:
             self.guard(cls, path.step("type"))
-            return self.take(kept, path.step("attr", "py_func"))
+            return self.take(function, path.step("attr", "py_func"))
         owner = getattr(value, "__self__", None) if cls is BuiltinFunctionType else None
         if not (owner is None or isinstance(owner, (type, ModuleType)) or is_atom(owner)):
             return self.poison(path, "is a method that is bound to a captured object")
@@ -387,9 +387,9 @@ class Captures:
                            "through a global, a closure or an attribute that the recorded function reads itself")
 
 
-def _place(fault: CaptureError) -> tuple[Any, str]:
+def _said(fault: CaptureError) -> tuple[Any, str]:
     """The path and the reason, for an error that is to be raised where the value is used."""
-    return getattr(fault, "place", None) or ("a captured value", str(fault))
+    return getattr(fault, "said", None) or ("a captured value", str(fault))
 
 
 _LIBRARY_OBJECTS = ((distributions.is_distribution, take_distribution), (is_sparse, take_sparse))

@@ -93,8 +93,8 @@ def _refusing(function: Any) -> Callable[..., Any]:
             with noted_line(builder):
                 return function(*args, **kwargs)
         except ConcretizationError as error:
-            kept = getattr(builder, "refusals", None)
-            if kept is not None:
-                del kept[before:]
+            refusals = getattr(builder, "refusals", None)
+            if refusals is not None:
+                del refusals[before:]
             raise refused(builder, name) from error
     return replacement

@@ -10,7 +10,7 @@ from jitad.errors import CaptureError
 __all__ = ["Notes"]
 
 
-class Attributes(Protocol):
+class AttributeNotes(Protocol):
     """Where attributes are noted that no stand-in sees; see `captures.attributes`."""
 
     def found(self, handed: Any, value: Any, path: Path) -> None: ...
@@ -26,7 +26,7 @@ class Notes(Protocol):
     taken: dict[Path, tuple[Any, Any]]
 
     @property
-    def attributes(self) -> Attributes: ...
+    def attributes(self) -> AttributeNotes: ...
 
     def take(self, value: Any, path: Path) -> Any: ...
     def guard(self, value: Any, path: Path) -> None: ...

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from jitad.primitives.core import full, select
-from jitad.tape.types import TABLE, Primitive
+from jitad.tape.types import TABLE, Primitive, seen_through
 from jitad.trace import ufuncs
 from jitad.trace.dispatch import COMPLEX, builder_in, name_of, refused
 from jitad.trace.values.pairs import ADVICE, Complex, constant, is_zero, pair, parts_of
@@ -55,7 +55,7 @@ def rule(*functions: np.ufunc) -> Callable[[Callable[..., Any]], Callable[..., A
 
 def _known(x: Any) -> Any:
     """The value of a constant, else None."""
-    return x.node.params["value"].value if x.node.prim.kind == "const" else None
+    return x.node.constant
 
 
 def _product(a: Any, b: Any) -> Any:
@@ -95,8 +95,7 @@ def _is_real(z: Parts) -> bool:
 
 
 def _constant_of(x: Any) -> Any:
-    node = x.node
-    return (x.builder.nodes[node.inputs[0]] if node.prim.name == "view" else node).params["value"].value.ravel()[0]
+    return seen_through(x.builder.nodes, x.node).constant.ravel()[0]
 
 
 # --- arithmetic --------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from jitad.trace.dispatch import as_value, builder_in, call, not_mutable, noted_
 from jitad.trace.values.pairs import Complex
 from jitad.trace.values.tracer import Tracer
 
-__all__ = ["LocalArray", "Memory", "local"]
+__all__ = ["LocalArray", "LocalMemory", "local"]
 
 KINDS = "biufc"
 
@@ -34,10 +34,10 @@ class _Owner(np.ndarray):
     """The owner of local memory. A chain of bases is shortened by NumPy only among arrays of one type, so that the
     views of a plain array on an owner keep that array alive."""
 
-    memory: weakref.ref[Memory]
+    memory: weakref.ref[LocalMemory]
 
 
-class Memory:
+class LocalMemory:
     """Concrete elements, and the storage that follows them once something traced is stored."""
 
     __slots__ = ("__weakref__", "exports", "imaginary", "owner", "start", "storage")
@@ -103,7 +103,7 @@ def _base(array: np.ndarray) -> Any:
     return base
 
 
-def _memory_of(array: np.ndarray) -> Memory | None:
+def _memory_of(array: np.ndarray) -> LocalMemory | None:
     """The local memory of which a concrete array is a view."""
     base = _base(array)
     return base.memory() if isinstance(base, _Owner) else None
@@ -117,9 +117,9 @@ def _local_array(array: np.ndarray) -> Any:
         return array
     if type(base) is np.ndarray and base.base is None and base.dtype == array.dtype and array.size and (
             base.flags.c_contiguous or base.flags.f_contiguous):
-        memory = Memory(base)
+        memory = LocalMemory(base)
         return LocalArray(memory, memory.view(array, base.__array_interface__["data"][0]))
-    memory = Memory(np.array(array, order="K"))
+    memory = LocalMemory(np.array(array, order="K"))
     return LocalArray(memory, memory.owner.view(np.ndarray))
 
 
@@ -131,7 +131,7 @@ class LocalArray:
     __hash__ = None  # type: ignore[assignment]
     __class__ = property(lambda self: np.ndarray)  # type: ignore[assignment]
 
-    def __init__(self, memory: Memory, array: np.ndarray):
+    def __init__(self, memory: LocalMemory, array: np.ndarray):
         self.memory, self.array = memory, array
         self.traced: Tracer | None = None
 
@@ -222,11 +222,11 @@ class LocalArray:
 
     @property
     def flat(self) -> Any:
-        return Flat(self)
+        return FlatElements(self)
 
     @flat.setter
     def flat(self, value: Any) -> None:
-        Flat(self)[:] = value
+        FlatElements(self)[:] = value
 
     @property
     def base(self) -> Any:
@@ -236,7 +236,7 @@ class LocalArray:
         return None if whole else LocalArray(self.memory, self.memory.owner.view(np.ndarray))
 
 
-class Flat:
+class FlatElements:
     """``a.flat``: the elements in C order, to read and to write."""
 
     def __init__(self, array: Any):

@@ -28,14 +28,14 @@ def operable(other: Any) -> bool:
 def _number(x: Any) -> Any:
     """A Python bool counts as an int in arithmetic; weak operands are Python's."""
     if isinstance(x, Value) and x.dtype.kind == "b":
-        return x._as_weak(cast(x, np.int64))  # type: ignore[attr-defined]
+        return x.as_weak(cast(x, np.int64))  # type: ignore[attr-defined]
     return int(x) if type(x) is bool else x
 
 
 def _is_float64_number(x: Any) -> bool:
     if x.storage is not None or x.weak:
         return False
-    aval = x.builder.nodes[x._fixed].aval
+    aval = x.builder.nodes[x.fixed].aval
     return not aval.shape and aval.dtype is _FLOAT64
 
 
@@ -44,16 +44,16 @@ def on_a_number(ufunc: np.ufunc, x: Any) -> Any:
     row = ufuncs.row_of(ufunc)
     if row is None or ufunc in ufuncs.COMPOSED or not _is_float64_number(x):
         return None
-    return x.builder.on_numbers(row, (x._fixed,))
+    return x.builder.on_numbers(row, (x.fixed,))
 
 
 def element_of(x: Any, i: int) -> Any:
     """``x[i]`` of a vector, by the same short way; None if it is something else."""
     builder = x.builder
-    shape = builder.nodes[x._fixed].aval.shape
+    shape = builder.nodes[x.fixed].aval.shape
     if len(shape) != 1 or not -shape[0] <= i < shape[0]:
         return None
-    return builder.value(shown(builder, x._fixed, (), (((i if i >= 0 else i + shape[0]), ()),)))
+    return builder.value(shown(builder, x.fixed, (), (((i if i >= 0 else i + shape[0]), ()),)))
 
 
 def binary(ufunc: np.ufunc, swap: bool = False, logic: bool = False) -> Callable[[Any, Any], Any]:
@@ -64,17 +64,17 @@ def binary(ufunc: np.ufunc, swap: bool = False, logic: bool = False) -> Callable
         # Two float64 numbers, or one and a Python float: what long loops are made of, without any further question.
         if self.storage is None and not self.weak and not self.boxed:
             builder, number = self.builder, -1
-            aval = builder.nodes[self._fixed].aval
+            aval = builder.nodes[self.fixed].aval
             if not aval.shape and aval.dtype is _FLOAT64:
                 if type(other) is float:
                     number = builder.number(other)
                 elif type(other) is type(self) and other.builder is builder and not other.boxed and (
                         _is_float64_number(other)):
-                    number = other._fixed
+                    number = other.fixed
             if number >= 0:
                 row = row or ufuncs.row_of(ufunc)
                 if row is not None:
-                    return builder.on_numbers(row, (number, self._fixed) if swap else (self._fixed, number))
+                    return builder.on_numbers(row, (number, self.fixed) if swap else (self.fixed, number))
         short = ufuncs.usual(self, ufunc, (other, self) if swap else (self, other))
         return _in_general(ufunc, self, other, swap, logic) if short is None else short
     return operator
@@ -89,7 +89,7 @@ def _in_general(ufunc: np.ufunc, self: Any, other: Any, swap: bool, logic: bool)
         if not (self.weak and ufuncs.is_weak(other)):
             return repeated(ufunc, partial(ufuncs.apply_ufunc, ufunc), (a, b), {})
         result = ufuncs.apply_ufunc(ufunc, a, b) if logic else ufuncs.apply_ufunc(ufunc, _number(a), _number(b))
-    return tuple(map(self._as_weak, result)) if isinstance(result, tuple) else self._as_weak(result)
+    return tuple(map(self.as_weak, result)) if isinstance(result, tuple) else self.as_weak(result)
 
 
 def power(swap: bool = False) -> Callable[[Any, Any], Any]:
@@ -98,7 +98,7 @@ def power(swap: bool = False) -> Callable[[Any, Any], Any]:
     def operator(self: Any, other: Any, modulo: Any = None) -> Any:
         if swap or type(other) not in (int, float) or self.dtype.kind != "f":
             if not swap and self.weak and type(other) is int and other < 0:
-                return general(self._as_weak(cast(self, np.float64)), other)        # as Python's int
+                return general(self.as_weak(cast(self, np.float64)), other)        # as Python's int
             if not swap and self.dtype.kind == "b" and type(other) is int and other == 2 and not self.weak:
                 return ufuncs.apply_ufunc(np.square, self)
             return general(self, other)
@@ -106,12 +106,12 @@ def power(swap: bool = False) -> Callable[[Any, Any], Any]:
         if short is None or (short is np.sqrt and not (self.ndim or self.boxed)):    # of numbers it is a power
             return general(self, other)
         if _is_float64_number(self):
-            return self.builder.on_numbers(ufuncs.row_of(short), (self._fixed,))
+            return self.builder.on_numbers(ufuncs.row_of(short), (self.fixed,))
         result = ufuncs.usual(self, short, (self,))
         if result is not None:
             return result
         result = ufuncs.apply_ufunc(short, self)
-        return self._as_weak(result) if self.weak else result
+        return self.as_weak(result) if self.weak else result
     return operator
 
 
@@ -122,7 +122,7 @@ def unary(ufunc: np.ufunc) -> Callable[[Any], Any]:
             return short
         with noted_line(self.builder):
             result = ufuncs.apply_ufunc(ufunc, _number(self) if self.weak else self)
-        return self._as_weak(result) if self.weak else result
+        return self.as_weak(result) if self.weak else result
     return operator
 
 

@@ -18,7 +18,7 @@ from jitad.primitives.core import alias, cast, full
 from jitad.primitives.index import concatenate
 from jitad.primitives.view import broadcast_to, expand_dims, slice_dims
 from jitad.tape.builder import Builder, Value
-from jitad.tape.types import Aval
+from jitad.tape.types import Aval, seen_through
 from jitad.trace.dispatch import COMPLEX, as_value, builder_in, noted_line, plain, refused
 from jitad.trace.leaves import is_complex
 from jitad.trace.values.tracer import Tracer
@@ -48,7 +48,7 @@ class Complex(Tracer):
         raise self._no_node()
 
     @property
-    def _fixed(self) -> int:                                        # type: ignore[override]
+    def fixed(self) -> int:                                        # type: ignore[override]
         raise self._no_node()
 
     @property
@@ -259,10 +259,8 @@ def as_complex(x: Any, dtype: Any) -> Complex:
 
 def is_zero(x: Any) -> bool:
     """Whether a part is the constant 0, wherever it is broadcast to."""
-    node = x.node
-    if node.prim.name == "view":
-        node = x.builder.nodes[node.inputs[0]]
-    return node.prim.kind == "const" and node.aval.size == 1 and not node.params["value"].value.any()
+    value = seen_through(x.builder.nodes, x.node).constant
+    return value is not None and value.size == 1 and not value.any()
 
 
 # --- packed --------------------------------------------------------------------------------------

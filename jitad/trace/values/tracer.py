@@ -55,11 +55,11 @@ class Tracer(Value):
     would not let this array be written.
     """
 
-    __slots__ = ("_fixed", "_seen", "boxed", "frozen", "storage", "weak", "window")
+    __slots__ = ("fixed", "_seen", "boxed", "frozen", "storage", "weak", "window")
     __array_priority__ = 1000.0
 
     def __init__(self, builder: Builder, number: int):
-        self.builder, self._fixed = builder, number
+        self.builder, self.fixed = builder, number
         self.weak = builder.nodes[number].aval.weak
         self.boxed = False
         self.storage: Storage | None = None
@@ -70,8 +70,8 @@ class Tracer(Value):
     def number(self) -> int:                                        # type: ignore[override]
         storage = self.storage
         if storage is not None and self._seen != storage.version:
-            self._fixed, self._seen = storage.read(self.window), storage.version
-        return self._fixed
+            self.fixed, self._seen = storage.read(self.window), storage.version
+        return self.fixed
 
     @property
     def home(self) -> Storage:
@@ -88,7 +88,7 @@ class Tracer(Value):
         """Another array: a window on the storage of this one."""
         handle = object.__new__(Tracer)
         handle.builder, handle.storage, handle.window = self.builder, self.home, window
-        handle._fixed, handle._seen = -1, -1
+        handle.fixed, handle._seen = -1, -1
         handle.weak, handle.boxed, handle.frozen = False, not window.shape, self.frozen
         return handle
 
@@ -97,7 +97,7 @@ class Tracer(Value):
         storage = self.home
         handle = self.window_on(through_map(self.window, shape, index))
         if storage.clean:
-            handle._fixed, handle._seen = shown(self.builder, self.number, shape, index), storage.version
+            handle.fixed, handle._seen = shown(self.builder, self.number, shape, index), storage.version
         return handle
 
     def detached(self) -> Tracer:
@@ -108,7 +108,7 @@ class Tracer(Value):
             handle.settle_in(Storage(handle))
         return handle
 
-    def _as_weak(self, result: Any) -> Any:
+    def as_weak(self, result: Any) -> Any:
         result.weak = True
         return result
 
@@ -116,12 +116,12 @@ class Tracer(Value):
     def aval(self) -> Aval:
         if self.storage is not None:
             return made(self.window.shape, self.storage.dtype)
-        aval = self.builder.nodes[self._fixed].aval
+        aval = self.builder.nodes[self.fixed].aval
         return aval if aval.weak == self.weak else Aval(aval.shape, aval.dtype, self.weak)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.builder.nodes[self._fixed].aval.shape if self.storage is None else self.window.shape
+        return self.builder.nodes[self.fixed].aval.shape if self.storage is None else self.window.shape
 
     def __repr__(self) -> str:
         if is_library_file(sys._getframe(1).f_code.co_filename):
@@ -294,10 +294,10 @@ class Tracer(Value):
             raise TypeError("type numpy.ndarray doesn't define __round__ method")
         if ndigits is not None:
             result = call(np.round, self, ndigits)
-            return self._as_weak(result) if self.weak else result
+            return self.as_weak(result) if self.weak else result
         if self.dtype.kind in "iu":
-            return self._as_weak(self.builder.value(self.number))
-        return self._as_weak(cast(self._checked_whole("round", ufuncs.apply_ufunc(np.rint, self)), np.int64))
+            return self.as_weak(self.builder.value(self.number))
+        return self.as_weak(cast(self._checked_whole("round", ufuncs.apply_ufunc(np.rint, self)), np.int64))
 
     def __copy__(self) -> Any:
         return self.detached() if self.ndim or self.boxed else self
@@ -373,11 +373,10 @@ class Tracer(Value):
 
 def owner_of(x: Tracer) -> str:
     """Whose array this is, if it is not the recorded function's own: an argument or a captured one."""
-    kind = x.node.prim.name
-    if kind == "alias":
-        return "an argument of a differentiated function"
-    if kind != "input":
+    if not x.node.prim.given:
         return ""
+    if not x.node.is_input:
+        return "an argument of a differentiated function"
     builder: Any = x.builder
     if x.number not in builder.inputs:
         return "a carry or an element of a loop"

@@ -27,8 +27,8 @@ def polyval(p: Any, x: Any) -> Any:
         p = p.coeffs
     builder = builder_in(p, x)
     p, x = as_value(builder, p), as_value(builder, x)
-    if isinstance(p, Value) and p.node.prim.kind == "const":
-        p = p.node.params["value"].value
+    if isinstance(p, Value) and p.node.constant is not None:
+        p = p.node.constant
     y: Any = np.zeros(x.shape, x.dtype)
     for coefficient in p:
         y = y * x + coefficient

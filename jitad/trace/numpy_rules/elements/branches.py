@@ -247,7 +247,7 @@ class Mapped:
             if n not in needed and self.explorer.depends(n):
                 needed.add(n)
                 stack += nodes[n].inputs
-        if any(nodes[n].prim.kind not in ("elementwise", "input") for n in needed):
+        if not all(nodes[n].elementwise or nodes[n].is_input for n in needed):
             return self._one_by_one(wanted)
         done = dict(self.arrays)
         for n in sorted(needed - set(done)):

@@ -126,10 +126,11 @@ def _elementwise(builder: Any, function: Callable[..., Any], x: Any, args: Any, 
 
 def _each_alone(builder: Any, node: Node, shape: tuple[int, ...]) -> bool:
     """Whether a node computes each element of its own, or a number."""
-    if node.prim.kind == "view":
+    if node.index_map is not None:
         return node.aval.shape == shape and builder.nodes[node.inputs[0]].aval.size == 1
-    return node.prim.kind in ("elementwise", "const") and (node.aval.shape == shape or node.aval.size == 1) and (
-        node.prim.kind != "const" or node.aval.size == 1)
+    if node.constant is not None:
+        return node.aval.size == 1
+    return node.elementwise and (node.aval.shape == shape or node.aval.size == 1)
 
 
 # --- elements in other places ----------------------------------------------------------------------------------
@@ -164,11 +165,11 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     if builder_in(obj) is None:
         return rearranged(ravel(arr), np.delete(np.arange(arr.size).reshape(arr.shape), obj, axis))
     arr, axis = line(arr, axis)
-    kept = _kept(as_value(builder, obj), arr.shape[axis])
-    return getitem(arr, (*(slice(None),) * axis, kept))
+    left = _left(as_value(builder, obj), arr.shape[axis])
+    return getitem(arr, (*(slice(None),) * axis, left))
 
 
-def _kept(obj: Any, n: int) -> Any:
+def _left(obj: Any, n: int) -> Any:
     """What is left of `n` places: of traced ones that go, one or a mask or several."""
     if obj.dtype.kind == "b":
         if obj.shape != (n,):
@@ -180,9 +181,9 @@ def _kept(obj: Any, n: int) -> Any:
         gone = obj.reshape(())
         left = np.arange(n - 1)
         return left + (left >= choose(gone < 0, gone + n, gone))
-    kept = as_value(obj.builder, np.ones(n, bool)).copy()
-    kept[obj.reshape(-1)] = False
-    return kept
+    left = as_value(obj.builder, np.ones(n, bool)).copy()
+    left[obj.reshape(-1)] = False
+    return left
 
 
 @implements(np.unravel_index)
