@@ -29,7 +29,6 @@ __all__ = ["cond", "fori_loop", "scan", "while_loop"]
 
 ENDLESS = 1 << 62        # steps that no loop makes
 CHEAP = 200              # cost up to which both branches are computed, if they cannot fail
-TOTAL = frozenset("elementwise view spread reduce contract triangle concatenate reshape const input".split())
 
 
 def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, length: int | None = None,
@@ -176,7 +175,7 @@ def _cheap(nodes: Sequence[Node], since: int, results: list[Value]) -> bool:
         seen.add(number)
         node = nodes[number]
         cost += node.prim.cost * node.aval.size
-        if node.prim.kind not in TOTAL or cost > CHEAP:
+        if node.can_fail or cost > CHEAP:
             return False
         stack += node.inputs
     return True

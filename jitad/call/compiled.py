@@ -217,7 +217,7 @@ class CompiledTape:
 
         Needs the package onnx. Raises `UnsupportedOperationError` for an operation that ONNX has no counterpart of.
         """
-        from jitad.export.onnx.graph import export
+        from jitad.export.onnx.export import export
 
         if any(map(is_complex, self._arguments.leaves)) or any(
                 form.startswith("complex") for form, _ in self._entry.result.forms):

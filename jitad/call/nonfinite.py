@@ -22,9 +22,8 @@ from jitad.call.request.request import WORDS, Arguments, Request
 from jitad.call.request.sparse import elements
 from jitad.compile.llvm.fork_guard import gate
 from jitad.errors import NonFiniteError
-from jitad.primitives.scan import Form, pick, run_body
-from jitad.tape.evaluate import evaluate_node
-from jitad.tape.tape import Tape
+from jitad.primitives.scan import Form
+from jitad.tape.evaluate import evaluate, evaluate_node
 from jitad.tape.types import Node, Where
 from jitad.trace.pytree import leaves_of
 
@@ -90,9 +89,9 @@ class Frame:
         while True:
             node = self.nodes[number]
             where = node.where if node.where is not None and node.where.filename else where
-            if node.prim.kind == "input":
+            if node.is_input:
                 return number, element
-            found = self._into_loop(node, element) if node.prim is pick else self._cause(node, element)
+            found = self._into_loop(node, element) if node.picks is not None else self._cause(node, element)
             if found is None:
                 return Culprit(node, number, tuple(self.value(i) for i in node.inputs), self.value(number), element,
                                where, backward=number >= self.forward)
@@ -149,7 +148,7 @@ class Frame:
             if form.until and not states[-1][0]:
                 break
             with np.errstate(all="ignore"):
-                states.append(run_body(form.body, self._at(form, operands, states[-1], t))[:form.carries])
+                states.append(evaluate(form.body, *self._at(form, operands, states[-1], t))[:form.carries])
         k = len(states) - 2
         if index >= form.carries:
             t, element = divmod(element, form.body.nodes[form.body.outputs[index]].aval.size)
@@ -160,7 +159,7 @@ class Frame:
             frame = Frame(form.body.nodes, dict(zip(form.body.inputs, inside, strict=True)), len(form.body.nodes))
             found = frame.origin(form.body.outputs[index], element)
             if isinstance(found, Culprit):
-                inherited = isinstance(found.where, Origin) and found.where.node.prim is not found.node.prim
+                inherited = isinstance(found.where, Origin) and found.where.node.prim != found.node.prim
                 return replace(found, steps=((t, bundle.where), *found.steps),
                                backward=node.inputs[0] >= self.forward or inherited)
             number, element = found
@@ -242,9 +241,8 @@ def _marked(nodes: Sequence[Node]) -> list[Node]:
     marked = []
     for number, node in enumerate(nodes):
         params = node.params
-        if node.prim.kind == "scan":
-            body: Tape = params["body"]
-            params = {**params, "body": replace(body, nodes=tuple(_marked(body.nodes)))}
+        if node.body is not None:
+            params = {**params, "body": replace(node.body, nodes=tuple(_marked(node.body.nodes)))}
         marked.append(replace(node, params=params, where=Origin.of(node, number)))
     return marked
 
@@ -283,35 +281,32 @@ def _blame(found: Culprit, frame: Frame) -> str:
     where, node = found.where, found.node
     line = f" at {where}" if where is not None and where.filename else ""
     loops = "".join(f", in step {t} (counted from 0) of the loop at {at}" for t, at in found.steps)
-    if node.prim.kind == "const":
+    if node.constant is not None:
         return f"It is a constant of the code{f', used{line}' if line else ''}{loops}; use a finite number instead"
     made = _call(node, found.operands, found.value, found.element)
     if found.backward:
         return _blame_backward(found, frame, line, loops, made)
     advice = ("rescale, or use a form that does not overflow (np.logaddexp, scipy.special.logsumexp, np.log1p)"
-              if np.isinf(found.value.flat[found.element]) and node.prim.name in OVERFLOWING else
+              if np.isinf(found.value.flat[found.element]) and node.prim.overflows else
               "bound what goes in (np.clip, np.maximum), or choose another value there by np.where: the branch that is "
               "not taken reaches neither value nor gradient")
-    return f"It arises in `{node.prim.name}`{line}{loops}: {made}; {advice}"
-
-
-OVERFLOWING = frozenset("exp expm1 sinh cosh mul add sub square pow contract reduce_sum reduce_prod".split())
+    return f"It arises in `{node.prim}`{line}{loops}: {made}; {advice}"
 
 
 def _blame_backward(found: Culprit, frame: Frame, line: str, loops: str, made: str) -> str:
-    name = found.node.prim.name
+    prim = found.node.prim
     if isinstance(found.where, Origin):
         before = found.where.node
-        name = before.prim.name
+        prim = before.prim
         if not found.steps:
             value = frame.value(found.where.number)
             element = found.element if value.shape == found.value.shape else 0
             operands = tuple(frame.value(i) for i in before.inputs)
             made = f"{_call(before, operands, value, element)}, and its derivative there takes {made}"
-    return (f"It arises in the gradient of `{name}`{line}{loops}: {made}; keep away from that point, or choose another "
+    return (f"It arises in the gradient of `{prim}`{line}{loops}: {made}; keep away from that point, or choose another "
             "branch there by np.where: one that is not taken does not reach the gradient")
 
 
 def _call(node: Node, operands: Sequence[Any], value: Any, element: int) -> str:
     shown = ", ".join(_shown(x, value, element) for x in operands)
-    return f"{node.prim.name}({shown}) = {_at(value, element)}"
+    return f"{node.prim}({shown}) = {_at(value, element)}"

@@ -16,7 +16,7 @@ from jitad.errors import JitadError, TapeFileError
 from jitad.primitives.core import SUPPORTED, loop_dtypes
 from jitad.tape.evaluate import evaluate_node
 from jitad.tape.tape import Tape
-from jitad.tape.types import TABLE, Aval, Constant, Guard, Node, Primitive, Where
+from jitad.tape.types import CONST, INPUT, TABLE, Aval, Constant, Guard, Node, Primitive, Where
 
 Arrays = list[np.ndarray]
 
@@ -38,14 +38,14 @@ def tape_data(tape: Tape, arrays: Arrays) -> dict[str, Any]:
 
 def _node_data(node: Node, arrays: Arrays) -> dict[str, Any]:
     _check_trust(node.prim, node.where)
-    data: dict[str, Any] = {"op": node.prim.name}
+    data: dict[str, Any] = {"op": str(node.prim)}
     if node.inputs:
         data["in"] = list(node.inputs)
-    if node.prim.kind == "input":
+    if node.is_input:
         data["type"] = [node.aval.dtype.name, list(node.aval.shape)]
-    if node.prim.kind == "const":
+    if node.constant is not None:
         data["array"] = len(arrays)
-        arrays.append(node.params["value"].value)
+        arrays.append(node.constant)
     elif node.params:
         data["params"] = {name: _param_data(value, node, arrays) for name, value in node.params.items()}
     if node.aval.weak:
@@ -66,7 +66,7 @@ def _param_data(value: Any, node: Node, arrays: Arrays) -> Any:
         return [_param_data(part, node, arrays) for part in value]
     if isinstance(value, Tape):
         return {"tape": tape_data(value, arrays)}
-    raise TapeFileError(f"`{node.prim.name}` at {node.where} calls Python code, which cannot be in a file; write it in "
+    raise TapeFileError(f"`{node.prim}` at {node.where} calls Python code, which cannot be in a file; write it in "
                         "NumPy, so that it is recorded")
 
 
@@ -77,7 +77,7 @@ def _where_data(where: Where | None) -> list[Any] | None:
 def _check_trust(prim: Primitive, where: Where | None) -> None:
     """Raise for a row that reads wherever its indices point: a file could make it read anything."""
     if prim.trusts:
-        raise TapeFileError(f"`{prim.name}`{f' at {where}' if where else ''} is {prim.trusts}, which "
+        raise TapeFileError(f"`{prim}`{f' at {where}' if where else ''} is {prim.trusts}, which "
                             "cannot be in a file; keep the function instead")
 
 
@@ -104,7 +104,7 @@ def _tape(data: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> Tape:
             raise TapeFileError(f"node %{number} reads a node that does not come before it")
         _check(node, [nodes[i].aval for i in node.inputs])
         nodes.append(node)
-    inputs = tuple(i for i, node in enumerate(nodes) if node.prim.kind == "input")
+    inputs = tuple(i for i, node in enumerate(nodes) if node.is_input)
     names, labels = tuple(map(_text, data["names"])), tuple(map(_text, data["labels"]))
     outputs = tuple(map(_number, data["outputs"]))
     guards = tuple(_guard(entry, nodes) for entry in data["guards"])
@@ -120,16 +120,16 @@ def _node(entry: Mapping[str, Any], nodes: Sequence[Node], arrays: Sequence[np.n
     _check_trust(prim, None)
     at = None if entry.get("at") is None else _where(entry["at"])
     weak = entry.get("weak", False) is True
-    if prim.kind == "const":
+    if prim is CONST:
         constant = Constant(arrays[_number(entry["array"])])
         return Node(prim, (), {"value": constant}, _supported(constant.value.dtype, constant.value.shape, weak), at)
-    if prim.kind == "input":
+    if prim is INPUT:
         dtype, shape = entry["type"]
         return Node(prim, (), {}, _supported(np.dtype(_text(dtype)), tuple(map(_number, shape)), weak), at)
     inputs = tuple(map(_number, entry.get("in", ())))
     params = {_text(name): _param(value, arrays) for name, value in entry.get("params", {}).items()}
     if prim.ufunc is not None and params:
-        raise TapeFileError(f"`{prim.name}` has no params, not {sorted(params)}")
+        raise TapeFileError(f"`{prim}` has no params, not {sorted(params)}")
     aval = prim.infer(*(nodes[i].aval for i in inputs), **params)
     return Node(prim, inputs, params, Aval(aval.shape, aval.dtype, weak), at)
 
@@ -177,17 +177,17 @@ def _text(value: Any) -> str:
 
 def _check(node: Node, operands: Sequence[Aval]) -> None:
     """Raise unless the node can be run whatever the values of its operands."""
-    if node.prim.kind in ("input", "const", "scan", "pick"):        # scans and picks are checked by their rows
+    if node.is_leaf or node.body is not None or node.picks is not None:      # scans and picks are checked by their rows
         return
     if any(aval.dtype == object for aval in operands):
-        raise TapeFileError(f"`{node.prim.name}` reads the bundle of a scan")
-    if node.prim.kind == "elementwise":
+        raise TapeFileError(f"`{node.prim}` reads the bundle of a scan")
+    if node.elementwise:
         _check_elementwise(node.prim, operands)
     for source, result, index in _maps(node, operands):
         _check_map(source, result, index)
     for axis in (*node.params.get("axes", ()), *[node.params[k] for k in ("axis",) if k in node.params]):
         if not 0 <= _number(axis) < max(node.aval.ndim, *(aval.ndim for aval in operands)):
-            raise TapeFileError(f"`{node.prim.name}` along an axis {axis} that is not there")
+            raise TapeFileError(f"`{node.prim}` along an axis {axis} that is not there")
     with warnings.catch_warnings(), contextlib.suppress(np.linalg.LinAlgError):         # zeros are singular
         warnings.simplefilter("ignore")
         evaluate_node(node, [np.broadcast_to(np.zeros((), aval.dtype), aval.shape) for aval in operands])
@@ -195,11 +195,11 @@ def _check(node: Node, operands: Sequence[Aval]) -> None:
 
 def _check_elementwise(prim: Primitive, operands: Sequence[Aval]) -> None:
     if len({aval.shape for aval in operands}) != 1:
-        raise TapeFileError(f"`{prim.name}` of arrays of different shapes")
+        raise TapeFileError(f"`{prim}` of arrays of different shapes")
     if prim.ufunc is not None:
         dtypes = tuple(aval.dtype for aval in operands)
         if loop_dtypes(prim.ufunc, dtypes)[:-1] != dtypes:
-            raise TapeFileError(f"`{prim.name}` does not compute in {', '.join(map(str, dtypes))}")
+            raise TapeFileError(f"`{prim}` does not compute in {', '.join(map(str, dtypes))}")
 
 
 def _maps(node: Node, operands: Sequence[Aval]) -> Iterable[tuple[tuple[int, ...], tuple[int, ...], Any]]:

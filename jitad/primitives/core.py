@@ -16,7 +16,7 @@ import numpy as np
 from jitad.errors import UnsupportedOperationError
 from jitad.tape.builder import Builder, Value
 from jitad.tape.expr import Expr, call
-from jitad.tape.types import Aval, Primitive
+from jitad.tape.types import TABLE, Aval, Primitive
 
 SUPPORTED = frozenset("float64 float32 int8 int16 int32 int64 uint8 uint16 uint32 bool".split())
 FLOATS = frozenset("fd")
@@ -175,12 +175,15 @@ def _as_it_is(key: Any) -> tuple[np.dtype[Any], ...]:
     return (np.dtype({float: "f8", int: "i8"}.get(key, key)),)
 
 
-select = pointwise(
+select: Primitive = pointwise(
     "select",
     evaluate=lambda c, a, b: np.where(c, a, b),
     infer=lambda c, a, b: Aval(c.shape, a.dtype),
     scalar=lambda c, a, b: call("select", c, a, b, dtype=a.dtype),
     resolve=boolean_like, tame=True,
+    vjp=lambda ct, y, c, a, b: (None, select(c, ct, 0.0), select(TABLE["logical_not"](c), ct, 0.0)),
+    jvp=lambda tangents, y, c, a, b: select(c, *(zeros_like(x) if t is None else t
+                                                 for t, x in zip(tangents[1:], (a, b), strict=True))),
     samples=lambda rng: [((rng.uniform(size=s) < 0.5, rng.normal(size=s), rng.normal(size=s)), {})
                          for s in ((2, 3), ())])
 
@@ -190,6 +193,8 @@ _cast = pointwise(
     evaluate=lambda x, dtype: np.asarray(x).astype(dtype),
     infer=lambda x, dtype: Aval(x.shape, np.dtype(dtype)),
     resolve=_as_it_is, tame=True,
+    vjp=lambda ct, y, x, dtype: (cast(ct, x.dtype),),
+    jvp=lambda tangents, y, x, dtype: cast(tangents[0], y.dtype),
     samples=lambda rng: [((rng.normal(size=4),), {"dtype": "float32"}), ((np.arange(4),), {"dtype": "float64"}),
                          ((rng.normal(size=3),), {"dtype": "int64"})])
 
@@ -207,7 +212,7 @@ def cast(x: Value, dtype: Any) -> Value:
 
 
 stop_gradient = pointwise("stop_gradient", evaluate=lambda x: x, infer=lambda x: x, scalar=lambda x: x,
-                          resolve=_as_it_is, tame=True)
+                          resolve=_as_it_is, tame=True, stops=True)
 
 
 alias = pointwise(

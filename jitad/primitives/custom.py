@@ -22,7 +22,7 @@ Params: `name` for errors; `inputs`, how many; `split`, how many of the operands
 the others by the second; `vjp`, a tape ``(ct, y, *reads) -> cotangents`` of the inputs numbered `reach`, those of the
 others being zero; `jvp`, a tape ``(*tangents, y, *reads) -> tangent``. One of the tapes may be None. What the first
 operand depends on by itself, not by way of the inputs, is differentiated as ever. The rules are in
-`jitad.differentiate_custom`; optimisation drops the node."""
+`jitad.passes.differentiate.custom`; optimisation drops the node."""
 
 
 class Code:

@@ -27,9 +27,11 @@ def _of_integers(node: Node) -> bool:
 
 
 # --- arithmetic ------------------------------------------------------------------------------
-add = elementwise("add", np.add, lambda y, a, b: (1.0, 1.0), scalar=scalars.add, tame=True, overflows=True)
+add = elementwise("add", np.add, lambda y, a, b: (1.0, 1.0), scalar=scalars.add, commutes=True, tame=True,
+                  overflows=True)
 sub = elementwise("sub", np.subtract, lambda y, a, b: (1.0, -1.0), tame=True, overflows=True)
-mul = elementwise("mul", np.multiply, lambda y, a, b: (b, a), scalar=scalars.multiply, tame=_finite, overflows=True)
+mul = elementwise("mul", np.multiply, lambda y, a, b: (b, a), scalar=scalars.multiply, commutes=True, tame=_finite,
+                  overflows=True)
 div = elementwise("div", np.true_divide, lambda y, a, b: (1.0 / b, -(y * (1.0 / b))), cost=4, domain=(ANY, POSITIVE),
                   tame=lambda a, b: b is not None and bool((b != 0).all()))
 neg = elementwise("neg", np.negative, lambda y, a: -1.0, tame=True)

@@ -67,7 +67,7 @@ def _iota(x: Any, axis: int) -> Any:
 
 iota = Primitive(
     "iota", kind="iota", evaluate=_iota, infer=lambda x, axis: Aval(x.shape, INTP),
-    cost=0, virtual=True, below=lambda x, axis: x.shape[axis],
+    cost=0, virtual=True, shape_only=True, below=lambda x, axis: x.shape[axis],
     samples=lambda rng: [((rng.normal(size=(3, 4)),), {"axis": 1}), ((rng.normal(size=5),), {"axis": 0})])
 """For each element of `x` its place along `axis`."""
 

@@ -43,6 +43,7 @@ import numpy as np
 from jitad.primitives.index import concatenate, reshape
 from jitad.primitives.view import view
 from jitad.tape.builder import Builder, Value
+from jitad.tape.evaluate import evaluate
 from jitad.tape.tape import Tape
 from jitad.tape.types import Aval, Node, Primitive
 
@@ -103,18 +104,6 @@ class Form:
         return self.body.names[place]
 
 
-def run_body(body: Tape, inputs: Sequence[Any]) -> list[np.ndarray]:
-    """The outputs of `body`, one NumPy call for each node."""
-    values: list[Any] = [None] * len(body.nodes)
-    for number, value in zip(body.inputs, inputs, strict=True):
-        values[number] = value
-    for number, node in enumerate(body.nodes):
-        if not node.is_input:
-            value = node.prim.evaluate(*(values[i] for i in node.inputs), **node.params)
-            values[number] = np.asarray(value, dtype=node.aval.dtype)
-    return [values[o] for o in body.outputs]
-
-
 def _evaluate(*operands: Any, **params: Any) -> np.ndarray:
     form = Form(**params)
     state = [np.asarray(x) for x in operands[:form.carries]]
@@ -126,7 +115,7 @@ def _evaluate(*operands: Any, **params: Any) -> np.ndarray:
             break
         elements = [np.asarray(a[o + s * t]) for a, (o, s) in zip(arrays, form.scanned, strict=True)]
         counter = [np.asarray(t, np.int64)] if form.counter else []
-        results = run_body(form.body, [*state, *elements, *rest, *counter])
+        results = evaluate(form.body, *state, *elements, *rest, *counter)
         state = results[:form.carries]
         for stack, result in zip(stacks, results[form.carries:], strict=True):
             stack[t] = result

@@ -59,13 +59,13 @@ def _right(nodes: Nodes, number: int, names: Names) -> str:
         return f"input {names[number]}"
     operands = [_operand(nodes, i, names) for i in node.inputs]
     if node.prim.kind in ("view", "spread"):
-        return f"{node.prim.name} {operands[0]}[{_subscript(node.params['index'])}]"
+        return f"{node.prim} {operands[0]}[{_subscript(node.params['index'])}]"
     if node.body is not None:
         return _head(node, operands)
     if node.picks is not None:
         return f"{operands[0]}.{node.picks}"
     params = [f"{k}={v!r}" for k, v in node.params.items()]
-    return f"{node.prim.name}({', '.join(operands + params)})"
+    return f"{node.prim}({', '.join(operands + params)})"
 
 
 def _head(node: Node, operands: list[str]) -> str:

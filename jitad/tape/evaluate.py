@@ -24,7 +24,7 @@ def _value(node: Node, operands: Sequence[Any]) -> Any:
     try:
         return evaluate_node(node, operands)
     except Exception as error:
-        error.add_note(f"in {node.prim.name} at {node.where}")
+        error.add_note(f"in {node.prim} at {node.where}")
         raise
 
 

@@ -1,7 +1,7 @@
 """The tape: an immutable list of primitive applications in SSA order."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -87,13 +87,22 @@ class Tape:
         return self.format()
 
 
-def needed(nodes: Sequence[Node], wanted: Iterable[int]) -> bytearray:
-    """For each node whether one of the `wanted` needs it."""
+def needed(nodes: Sequence[Node], wanted: Iterable[int], given: Container[int] = ()) -> bytearray:
+    """For each node whether one of the `wanted` needs it; what the nodes `given` need is not needed for them."""
     found = bytearray(len(nodes))
     for number in wanted:
         found[number] = 1
     for number in range(len(nodes) - 1, -1, -1):
-        if found[number]:
+        if found[number] and number not in given:
             for i in nodes[number].inputs:
                 found[i] = 1
+    return found
+
+
+def dependent(nodes: Sequence[Node], sources: Iterable[int]) -> set[int]:
+    """The nodes that depend on the nodes `sources`, and these."""
+    found = set(sources)
+    for number, node in enumerate(nodes):
+        if not found.isdisjoint(node.inputs):
+            found.add(number)
     return found

@@ -122,7 +122,10 @@ class Primitive:
     adds: bool = False                                   # its elements are sums of operands' elements, may be weighted
     tame: bool | Callable[..., bool] = False             # derivatives are finite where it is: or whether, for arrays of
     #                                                      the operands that are constants (else None)
+    shape_only: bool = False                             # of its operands only the shapes matter
+    stops: bool = False                                  # has no derivative, whatever its operands have
     overflows: bool = False                              # may be infinite for finite numbers of usual size
+    commutes: bool = False                               # the order of its two operands does not matter
     separable: bool = False                              # for a batch at once it costs what the examples cost
 
     # --- what is known of the result ---

@@ -12,9 +12,9 @@ import numpy as np
 from jitad.call.messages import by_name
 from jitad.errors import ArgumentTypeError, CaptureError, UnsupportedOperationError
 from jitad.passes.differentiate.custom import custom
-from jitad.primitives.core import FLOATS
+from jitad.primitives.core import FLOATS, alias, stop_gradient
 from jitad.tape.builder import Value
-from jitad.tape.types import TABLE
+from jitad.tape.types import seen_through
 from jitad.trace.dispatch import plain
 from jitad.trace.leaves import is_dynamic
 from jitad.trace.pytree import TreeDef, flatten, leaves_of, unflatten
@@ -195,8 +195,8 @@ def copied(recorder: Recorder, x: Any, stop: bool = False, slot: int = ALIAS) ->
     """The same value as an argument that may not be written."""
     number = x.number
     if stop:
-        number = recorder.apply(TABLE["stop_gradient"], [number], {})
-    made = recorder.value(recorder.apply(TABLE["alias"], [number], {"slot": slot}))
+        number = recorder.apply(stop_gradient, [number], {})
+    made = recorder.value(recorder.apply(alias, [number], {"slot": slot}))
     return like(made, x)
 
 
@@ -223,10 +223,8 @@ def lifted(recorder: Recorder, leaf: Any) -> Any:
 
 def shares(value: Value) -> bool:
     """Whether NumPy would give the memory of an input: then nobody may write to the result either."""
-    node = value.node
-    while node.prim.kind == "view":
-        node = value.builder.nodes[node.inputs[0]]
-    return node.prim is TABLE["alias"] and value.ndim > 0
+    node = seen_through(value.builder.nodes, value.node)
+    return node.prim is alias and value.ndim > 0
 
 
 def is_number(leaf: Any) -> bool:

@@ -173,7 +173,7 @@ def _samples(recorder: Recorder, numbers: Sequence[int]) -> tuple[list[np.ndarra
             pending += missing
         elif n in recorder.likely:
             known[n] = known[recorder.likely[n]]
-        elif node.prim.kind == "input":
+        elif node.is_input:
             known[n] = _input(recorder, n, node.aval)
         else:
             with np.errstate(all="ignore"):

@@ -68,7 +68,7 @@ def _straight(recording: Recording) -> list[int]:
     """The operations on numbers and small arrays that are needed."""
     builder = recording.builder
     alive = needed(builder.nodes, [*(v.number for v in recording.outputs), *builder.guards])
-    return [i for i, node in enumerate(builder.nodes) if alive[i] and node.prim.kind == "elementwise" and (
+    return [i for i, node in enumerate(builder.nodes) if alive[i] and node.elementwise and (
         not node.aval.shape or node.aval.size <= SMALL)]
 
 

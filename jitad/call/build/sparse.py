@@ -21,7 +21,8 @@ from jitad.primitives.index import concatenate, gather, reshape, triu
 from jitad.primitives.reduce import reduce_all
 from jitad.primitives.view import broadcast_to, transpose, view
 from jitad.call.request.sparse import Matrix
-from jitad.passes.sparsity.patterns import Table, empty, propagate, stacked, units
+from jitad.passes.sparsity.patterns import Table, empty, stacked, units
+from jitad.passes.sparsity.propagate import propagate
 from jitad.passes.sparsity.colours import columns_apart, single, star
 from jitad.tape.builder import Builder, Value
 
@@ -122,7 +123,7 @@ class _Places:
     def guard(self) -> None:
         for number in sorted(self.used):
             value, node = Value(self.builder, number), self.builder.nodes[number]
-            if node.prim.kind != "const" and node.aval.size:
+            if node.constant is None and node.aval.size:
                 same = TABLE["eq"](value, self.values[number])
                 self.builder.guard(reduce_all(same, axes=tuple(range(value.ndim))), True, node.where)
 

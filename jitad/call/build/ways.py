@@ -19,11 +19,10 @@ from jitad.primitives.index import concatenate, reshape
 from jitad.primitives.scan import Form, transplant
 from jitad.primitives.view import broadcast_to, slice_dims
 from jitad.tape.builder import Builder, Value
-from jitad.tape.tape import Tape
+from jitad.tape.tape import Tape, dependent, needed
 from jitad.tape.types import Aval, Node
 
 Made = tuple[Builder, list[Batched]]
-APART = frozenset({"view", "const"})        # what a body may have of its own although it does not vary
 TOGETHER = 4                                # examples that advance together through the loops of a model
 FEW = 8                                     # up to which all do
 
@@ -34,7 +33,7 @@ def all_examples(tape: Tape, axes: Sequence[Place], length: int) -> Made:
     alone = _in_loop(tape, axes, length)
     if alone is None or _written_out(alone, length):
         return alone or _with_dimension(tape, axes, length)
-    if any(node.prim.kind == "scan" for node in tape.nodes):
+    if any(node.body is not None for node in tape.nodes):
         several = _in_loop(tape, axes, length, TOGETHER) if length > FEW else None
         return several or _with_dimension(tape, axes, length)
     together = _with_dimension(tape, axes, length)
@@ -43,7 +42,7 @@ def all_examples(tape: Tape, axes: Sequence[Place], length: int) -> Made:
 
 def _written_out(made: Made, length: int) -> bool:
     """Whether the compiler writes out the body of the loop over the batch."""
-    forms = [Form.of(node) for node in made[0].nodes if node.prim.kind == "scan"]
+    forms = [Form.of(node) for node in made[0].nodes if node.body is not None]
     return any(unrollable(form) for form in forms if not form.carries and form.length == length)
 
 
@@ -82,14 +81,15 @@ def _in_loop(tape: Tape, axes: Sequence[Place], length: int, together: int = 0) 
     """A loop over the batch, one example in a step, or `together` of them. What does not vary is computed before it.
     None if nothing varies."""
     builder, leaves = _inputs(tape, axes, length)
-    moving = _dependent(tape.nodes, [n for n, (_, varies) in leaves.items() if varies])
+    moving = dependent(tape.nodes, [n for n, (_, varies) in leaves.items() if varies])
     wanted = dict.fromkeys(_wanted(tape))
     ends, still = [n for n in wanted if n in moving], [n for n in wanted if n not in moving]
     if not ends:
         return None
-    needed = _needed(tape.nodes, ends, moving)
-    fixed = [n for n in needed if n not in moving and tape.nodes[n].prim.kind not in APART]
-    given = [n for n in needed if n in leaves and n in moving]
+    still_there = {n for n, node in enumerate(tape.nodes) if n not in moving and not _repeated(node)}
+    used = [n for n, found in enumerate(needed(tape.nodes, ends, still_there)) if found]
+    fixed = [n for n in used if n in still_there]
+    given = [n for n in used if n in leaves and n in moving]
     known = transplant(tape.nodes, {n: v for n, (v, _) in leaves.items()}, [*fixed, *still], builder)
     values = dict(zip([*fixed, *still], known, strict=True))
 
@@ -107,6 +107,11 @@ def _in_loop(tape: Tape, axes: Sequence[Place], length: int, together: int = 0) 
     return builder, [found[n] for n in _wanted(tape)]
 
 
+def _repeated(node: Node) -> bool:
+    """Whether a body has the node of its own although it does not vary."""
+    return node.index_map is not None or node.constant is not None
+
+
 def _in_steps(rows: Value, steps: int, together: int) -> Value:
     """The examples of each step; the last one is repeated until the last step is whole."""
     length, rest = rows.shape[0], rows.shape[1:]
@@ -119,24 +124,3 @@ def _in_steps(rows: Value, steps: int, together: int) -> Value:
 def _whole(stack: Value, length: int) -> Value:
     rows = reshape(stack, (stack.shape[0] * stack.shape[1], *stack.shape[2:]))
     return slice_dims(rows, (slice(0, length), *[slice(None)] * (rows.ndim - 1)))
-
-
-def _dependent(nodes: Sequence[Node], sources: Sequence[int]) -> set[int]:
-    found = set(sources)
-    for number, node in enumerate(nodes):
-        if not found.isdisjoint(node.inputs):
-            found.add(number)
-    return found
-
-
-def _needed(nodes: Sequence[Node], ends: Sequence[int], moving: set[int]) -> list[int]:
-    """What the body computes or is given: what varies and, where that stops, what does not."""
-    seen: set[int] = set()
-    stack = list(ends)
-    while stack:
-        number = stack.pop()
-        if number not in seen:
-            seen.add(number)
-            if number in moving or nodes[number].prim.kind in APART:
-                stack += nodes[number].inputs
-    return sorted(seen)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from jitad.export.onnx.graph import Graph, Tensor, kind, refused, row
+from jitad.export.onnx.graph import Graph, Tensor, refused, rule
 from jitad.tape.types import Node
 
 OPERATORS = {
@@ -80,10 +80,10 @@ def formula(*names: str) -> Callable[[Callable[..., Scalar]], Callable[..., Scal
     return register
 
 
-@kind("elementwise")
+@rule("elementwise")
 def elementwise(g: Graph, node: Node, operands: Sequence[Tensor]) -> str:
     """An operator, or a formula."""
-    name = node.prim.name
+    name = str(node.prim)
     if name in OPERATORS:
         return g.op(OPERATORS[name], *(x.name for x in operands))
     if name in LOGICAL:
@@ -93,7 +93,7 @@ def elementwise(g: Graph, node: Node, operands: Sequence[Tensor]) -> str:
     return FORMULAS[name](*(Scalar(g, x.name, x.aval.dtype) for x in operands)).name
 
 
-@row("cast")
+@rule("cast")
 def cast(g: Graph, node: Node, operands: Sequence[Tensor]) -> str:
     return g.cast(operands[0].name, node.aval.dtype)
 

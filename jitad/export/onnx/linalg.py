@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from jitad.export.onnx.graph import Graph, Tensor, loop, row
+from jitad.export.onnx.graph import Graph, Tensor, loop, rule
 from jitad.tape.types import Node
 
 
@@ -29,7 +29,7 @@ def _marked(g: Graph, position: str, length: int, op: str) -> str:
     return g.op(op, g.const(np.arange(length), np.int64), position)
 
 
-@row("cholesky")
+@rule("cholesky")
 def cholesky(g: Graph, node: Node, operands: Sequence[Tensor]) -> str:
     """Column by column: what the columns before leave of it, over the root of its first element."""
     a = operands[0]
@@ -64,7 +64,7 @@ def _substituted(g: Graph, a: str, b: Tensor, n: int, lower: bool, unit: bool) -
     return _loop(g, n, zeros, step)
 
 
-@row("solve_triangular")
+@rule("solve_triangular")
 def solve_triangular(g: Graph, node: Node, operands: Sequence[Tensor]) -> str:
     a, b = operands
     params = node.params
@@ -74,7 +74,7 @@ def solve_triangular(g: Graph, node: Node, operands: Sequence[Tensor]) -> str:
     return _substituted(g, matrix, b, a.aval.shape[-1], bool(params["lower"]) != bool(params["trans"]), params["unit"])
 
 
-@row("cholesky_inverse")
+@rule("cholesky_inverse")
 def cholesky_inverse(g: Graph, node: Node, operands: Sequence[Tensor]) -> str:
     """The inverse of the matrix that has this factor."""
     factor = operands[0]

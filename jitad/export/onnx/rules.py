@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jitad.export.onnx.graph import Graph, Tensor, kind, loop, refused, replay
+from jitad.export.onnx.graph import Graph, Tensor, loop, replay, rule
 from jitad.primitives.scan import Form
 from jitad.primitives.view import places
 from jitad.tape.types import Node
@@ -14,14 +14,14 @@ from jitad.tape.types import Node
 FIRST = -(2**62)                                # as the end of a slice: before the first element
 
 
-@kind("const")
+@rule("const")
 def _const(g: Graph, node: Node, operands: Sequence[Tensor]) -> str:
-    return g.const(node.params["value"].value)
+    return g.const(node.constant)
 
 
 # --- views ---------------------------------------------------------------------------------------
 
-@kind("view")
+@rule("view")
 def _view(g: Graph, node: Node, operands: Sequence[Tensor]) -> str:
     index, shape = node.params["index"], node.aval.shape
     used = [d for _, terms in index for d, _ in terms]
@@ -67,13 +67,13 @@ def _stored(g: Graph, base: str, value: Tensor, index: Any, shape: tuple[int, ..
     return g.op("ScatterND", base, at, value.name, **how)
 
 
-@kind("spread")
+@rule("spread")
 def _spread(g: Graph, node: Node, operands: Sequence[Tensor]) -> str:
     zeros = _zeros(g, node.aval.shape, node.aval.dtype)
     return _stored(g, zeros, operands[0], node.params["index"], node.aval.shape, reduction="add")
 
 
-@kind("update")
+@rule("update")
 def _update(g: Graph, node: Node, operands: Sequence[Tensor]) -> str:
     base, *values = operands
     x = base.name
@@ -82,17 +82,17 @@ def _update(g: Graph, node: Node, operands: Sequence[Tensor]) -> str:
     return x
 
 
-@kind("reshape")
+@rule("reshape")
 def _reshape(g: Graph, node: Node, operands: Sequence[Tensor]) -> str:
     return g.shaped(operands[0].name, node.aval.shape)
 
 
-@kind("concatenate")
+@rule("concatenate")
 def _concatenate(g: Graph, node: Node, operands: Sequence[Tensor]) -> str:
     return g.op("Concat", *(x.name for x in operands), axis=node.params["axis"])
 
 
-@kind("triangle")
+@rule("triangle")
 def _triangle(g: Graph, node: Node, operands: Sequence[Tensor]) -> str:
     upper = 0 if node.prim.lower else 1
     return g.op("Trilu", operands[0].name, g.const(node.params["k"], np.int64), upper=upper)
@@ -100,17 +100,15 @@ def _triangle(g: Graph, node: Node, operands: Sequence[Tensor]) -> str:
 
 # --- reductions ----------------------------------------------------------------------------------
 
-REDUCTIONS = {"reduce_sum": "ReduceSum", "reduce_max": "ReduceMax", "reduce_min": "ReduceMin",
-              "reduce_any": "ReduceMax", "reduce_all": "ReduceMin"}
+REDUCTIONS = {"add": "ReduceSum", "max": "ReduceMax", "min": "ReduceMin", "or": "ReduceMax", "and": "ReduceMin"}
 
-@kind("reduce")
+
+@rule("reduce")
 def _reduce(g: Graph, node: Node, operands: Sequence[Tensor]) -> str:
     (x, aval), axes = operands[0], node.params["axes"]
     if not axes:
         return x
-    if node.prim.name not in REDUCTIONS:
-        raise refused(node)
-    op = REDUCTIONS[node.prim.name]
+    op = REDUCTIONS[node.prim.accumulate]
     if aval.dtype == bool:
         return g.cast(g.op(op, g.cast(x, np.int32), g.ints(*axes), keepdims=0), bool)
     result = g.op(op, x, g.ints(*axes), keepdims=0)
@@ -120,19 +118,19 @@ def _reduce(g: Graph, node: Node, operands: Sequence[Tensor]) -> str:
     return g.where(g.cast(nan, bool), g.const(np.nan, aval.dtype), result)
 
 
-@kind("cumulative")
+@rule("cumulative")
 def _cumsum(g: Graph, node: Node, operands: Sequence[Tensor]) -> str:
     return g.op("CumSum", operands[0].name, g.const(node.params["axis"], np.int64), reverse=int(node.params["reverse"]))
 
 
-@kind("contract")
+@rule("contract")
 def _contract(g: Graph, node: Node, operands: Sequence[Tensor]) -> str:
     letters = {c: chr(ord("a") + i) for i, c in enumerate(dict.fromkeys(filter(str.isalpha, node.params["spec"])))}
     equation = "".join(letters.get(c, c) for c in node.params["spec"])
     return g.op("Einsum", *(x.name for x in operands), equation=equation)
 
 
-@kind("iota")
+@rule("iota")
 def _iota(g: Graph, node: Node, operands: Sequence[Tensor]) -> str:
     shape, axis = node.aval.shape, node.params["axis"]
     return g.const(np.indices(shape)[axis], np.int64)
@@ -153,19 +151,19 @@ def _board(g: Graph, index: Sequence[Tensor]) -> str:
     return columns[0] if len(columns) == 1 else g.op("Concat", *columns, axis=-1)
 
 
-@kind("gather")
+@rule("gather")
 def _gather(g: Graph, node: Node, operands: Sequence[Tensor]) -> str:
     x, *index = operands
     return g.op("GatherND", _fronted(g, x.name, x.aval.ndim, node.params["axes"]), _board(g, index))
 
 
-@kind("scatter")
+@rule("scatter")
 def _scatter(g: Graph, node: Node, operands: Sequence[Tensor]) -> str:
     x, *index = operands
     return _scattered(g, _zeros(g, node.aval.shape, node.aval.dtype), x, index, node, reduction="add")
 
 
-@kind("put")
+@rule("put")
 def _put(g: Graph, node: Node, operands: Sequence[Tensor]) -> str:
     base, values, *index = operands
     return _scattered(g, base.name, values, index, node)
@@ -182,12 +180,12 @@ def _scattered(g: Graph, base: str, values: Tensor, index: Sequence[Tensor], nod
 
 # --- loops ---------------------------------------------------------------------------------------
 
-@kind("pick")
+@rule("pick")
 def _pick(g: Graph, node: Node, operands: Sequence[Tensor]) -> str:
     return operands[0].name[node.params["index"]]
 
 
-@kind("scan")
+@rule("scan")
 def _scan(g: Graph, node: Node, operands: Sequence[Tensor]) -> tuple[str, ...]:
     """A Loop; what is stacked in the order of the walk is turned where that goes backwards."""
     form = Form.of(node)

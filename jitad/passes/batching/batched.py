@@ -12,14 +12,13 @@ import numpy as np
 
 from jitad.passes.batching.rules import Batched, batch_node, full
 from jitad.passes.batching.scan import batch_scan
+from jitad.primitives.elementwise import mul as multiply
+from jitad.primitives.index import gather
 from jitad.primitives.reduce import contract, reduce_sum
 from jitad.tape.builder import Builder, Value
 from jitad.tape.types import Node
 
 __all__ = ["Batch", "Batched", "batchable", "batched", "outer_product", "positions"]
-
-KINDS = frozenset(
-    "elementwise view spread reduce contract triangle cumulative concatenate gather reshape const".split())
 
 
 def batched(builder: Builder, nodes: Sequence[Node], leaves: dict[int, Batched], length: int,
@@ -86,15 +85,15 @@ class Batch:
         operands = [self.done[i] for i in node.inputs]
         if self.nodes is self.builder.nodes and not any(flag for _, flag in operands):
             return self.builder.value(number), False
-        if node.prim.kind == "const":
-            return self.builder.const(node.params["value"].value, node.aval.weak), False
+        if node.constant is not None:
+            return self.builder.value(self.builder.constant(node)), False
         self.builder.line = node.where
-        if node.prim.kind == "pick" and node.inputs[0] in self.loops:
-            return self.loops[node.inputs[0]][node.params["index"]]
+        if node.picks is not None and node.inputs[0] in self.loops:
+            return self.loops[node.inputs[0]][node.picks]
         if not any(flag for _, flag in operands):
             numbers = [v.number for v, _ in operands]
             return self.builder.value(self.builder.apply(node.prim, numbers, node.params, node.where)), False
-        if node.prim.kind == "scan":
+        if node.body is not None:
             self.loops[number] = batch_scan(node, operands, self.length, batched)
             return operands[0]                                 # nothing but picks reads a bundle
         return batch_node(node, operands, self.length), True
@@ -104,9 +103,7 @@ class Batch:
 
 def batchable(node: Node, batched: Sequence[bool]) -> bool:
     """Whether work on operands of which these depend on the position may leave a loop: as cheap as in it."""
-    if node.prim.kind == "gather":
-        return not batched[0]
-    return node.prim.kind in KINDS
+    return node.prim.separable and not (node.prim is gather and batched[0])
 
 
 def outer_product(nodes: Sequence[Node], number: int) -> tuple[tuple[int, str], tuple[int, str], str] | None:
@@ -114,14 +111,15 @@ def outer_product(nodes: Sequence[Node], number: int) -> tuple[tuple[int, str], 
     product's letters."""
     node = nodes[number]
     letters = "abcdefgh"[:node.aval.ndim]
-    if node.prim.name != "mul" or node.aval.dtype.kind != "f" or node.aval.ndim > len(letters):
+    if node.prim is not multiply or node.aval.dtype.kind != "f" or node.aval.ndim > len(letters):
         return None
     sides = []
     for i in node.inputs:
         side = nodes[i]
-        if side.prim.kind != "view":
+        index = side.index_map
+        if index is None:
             return None
-        index, source = side.params["index"], nodes[side.inputs[0]].aval.shape
+        source = nodes[side.inputs[0]].aval.shape
         if any(offset or len(terms) != 1 or terms[0][1] != 1 for offset, terms in index):
             return None
         dims = [terms[0][0] for _, terms in index]

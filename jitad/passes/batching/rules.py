@@ -13,6 +13,7 @@ import numpy as np
 
 from jitad.primitives.index import reshape
 from jitad.primitives.reduce import parse
+from jitad.primitives.rules import Rules
 from jitad.primitives.scan import loop
 from jitad.primitives.view import Map, broadcast_to, transpose, view
 from jitad.tape.builder import Builder, Value
@@ -21,22 +22,14 @@ from jitad.tape.types import Aval, Node
 
 Batched = tuple[Value, bool]           # a value, and whether its first dimension is that of the batch
 Rule = Callable[[Node, Sequence[Batched], int], Value]
-RULES: dict[str, Rule] = {}
-
-
-def rule(kind: str) -> Callable[[Rule], Rule]:
-    """Register the rule of a kind of row."""
-    def register(function: Rule) -> Rule:
-        RULES[kind] = function
-        return function
-    return register
+rule: Rules[Rule] = Rules()
 
 
 def batch_node(node: Node, operands: Sequence[Batched], length: int) -> Value:
     """The node for every example; at least one of the operands has the batch's dimension."""
     if node.prim.batch is not None:
         return node.prim.batch(node.prim, operands, length, **node.params)
-    return RULES.get(node.prim.kind, one_by_one)(node, operands, length)
+    return (rule.of(node.prim) or one_by_one)(node, operands, length)
 
 
 def again(node: Node, operands: Sequence[Value], **params: object) -> Value:
@@ -93,8 +86,7 @@ def _reduce(node: Node, operands: Sequence[Batched], length: int) -> Value:
     return again(node, [operands[0][0]], axes=tuple(a + 1 for a in node.params["axes"]))
 
 
-@rule("recurrence")
-@rule("cumulative")
+@rule("recurrence", "cumulative")
 def _cumulative(node: Node, operands: Sequence[Batched], length: int) -> Value:
     return again(node, [full(x, length) for x in operands], axis=node.params["axis"] + 1)
 

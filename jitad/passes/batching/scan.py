@@ -14,8 +14,6 @@ from jitad.tape.tape import Tape
 from jitad.tape.types import TABLE, Aval, Node
 
 Run = Callable[[Builder, Sequence[Node], dict[int, Batched], int, Sequence[int]], list[Batched]]
-TOTAL = frozenset("elementwise view spread reduce contract triangle cumulative concatenate reshape const input".split())
-"""Kinds of rows that cannot fail, whatever the numbers."""
 
 
 def batch_scan(node: Node, operands: Sequence[Batched], length: int, run: Run) -> list[Batched]:
@@ -76,7 +74,7 @@ def _input(builder: Builder, form: Form, place: int, batched: bool, length: int)
 def _each_as_long(node: Node, form: Form, operands: Sequence[Batched], length: int, run: Run) -> list[Batched]:
     """A loop that each example leaves when its own condition says so. All go on while one does; those that are done
     keep their carries. Where a step may fail, examples that are done must not do it: then one after the other."""
-    if not all(_is_total(n) for n in form.body.nodes):
+    if any(n.can_fail for n in form.body.nodes):
         return [(v, True) for v in in_turn(operands, length, lambda inner, values: _alone(inner, node, form, values))]
     builder = operands[0][0].builder
     flags = [place < form.carries or batched for place, (_, batched) in enumerate(operands)]
@@ -99,12 +97,6 @@ def _each_as_long(node: Node, form: Form, operands: Sequence[Batched], length: i
 def _kept(going: Value, new: Value, old: Value) -> Value:
     """`new` for the examples that are going on, else `old`."""
     return select(expand_dims(going, tuple(range(1, new.ndim))), new, old)
-
-
-def _is_total(node: Node) -> bool:
-    if node.prim.kind == "scan":
-        return all(map(_is_total, node.params["body"].nodes))
-    return node.prim.kind in TOTAL or node.prim.kind == "pick"
 
 
 def _alone(inner: Builder, node: Node, form: Form, values: list[Value]) -> list[Value]:

@@ -1,8 +1,7 @@
 """Derivatives of `custom` nodes: users' rules as they are recorded, one derived from the other where one is missing.
 
 A rule for tangents is linear in them, one for cotangents in those, so that either is the transpose of the other: the
-pullback of the rule's tape with respect to its linear inputs. The rows are entered here because that takes the rules
-of all the other rows.
+pullback of the rule's tape with respect to its linear inputs.
 """
 from __future__ import annotations
 
@@ -11,7 +10,9 @@ from typing import Any
 
 from jitad.errors import LeakedTracerError, UnsupportedOperationError
 from jitad.passes.batching.batched import batched
-from jitad.passes.batching.rules import RULES, Batched, full
+from jitad.passes.batching.rules import Batched, full
+from jitad.passes.batching.rules import rule as batching_rule
+from jitad.passes.differentiate.activity import JVPS, VJPS
 from jitad.passes.differentiate.modes import pullback, pushforward
 from jitad.primitives.core import zeros_like
 from jitad.primitives.custom import custom
@@ -29,6 +30,7 @@ class _Operands:
         self.for_jvp = list(rest[inputs + split:])
 
 
+@VJPS("custom")
 def _vjp(ct: Value, y: Value, first: Value, *rest: Value, name: str, inputs: int, split: int, vjp: Tape | None,
          jvp: Tape | None, reach: tuple[int, ...]) -> list[Value | None]:
     parts, builder = _Operands(rest, inputs, split), ct.builder
@@ -45,6 +47,7 @@ def _vjp(ct: Value, y: Value, first: Value, *rest: Value, name: str, inputs: int
     return [ct, *found, *[None] * (len(rest) - inputs)]
 
 
+@JVPS("custom")
 def _jvp(tangents: Sequence[Value | None], y: Value, first: Value, *rest: Value, name: str, inputs: int, split: int,
          vjp: Tape | None, jvp: Tape | None, reach: tuple[int, ...]) -> Value | None:
     parts, builder, own = _Operands(rest, inputs, split), y.builder, tangents[0]
@@ -131,6 +134,7 @@ def _linear(tape: Tape | None, name: str, given: str, what: str, mode: str, miss
 
 # --- in a batch ----------------------------------------------------------------------------------
 
+@batching_rule("custom")
 def _batch(node: Node, operands: Sequence[Batched], length: int) -> Value:
     params, inputs, split = node.params, node.params["inputs"], node.params["split"]
     values = [full(x, length) for x in operands[:inputs + 1]]
@@ -152,6 +156,3 @@ def _batched_tape(tape: Tape, moving: int, reads: Sequence[Batched], length: int
         leaves[number] = builder.input(Aval(shape, aval.dtype), tape.names[place]), flag
     return builder.finish([full(v, length) for v in batched(builder, tape.nodes, leaves, length, tape.outputs)])
 
-
-RULES["custom"] = _batch
-custom.vjp, custom.jvp = _vjp, _jvp

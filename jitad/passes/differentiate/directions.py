@@ -10,6 +10,7 @@ from typing import Any
 
 from jitad.passes.batching.batched import batched
 from jitad.passes.batching.rules import full
+from jitad.passes.differentiate.activity import jvp_of, vjp_of
 from jitad.tape.builder import Builder, Value
 from jitad.tape.types import Aval, Node, Primitive
 
@@ -38,8 +39,7 @@ class Rows:
         fixed = []
         for v in still:
             node = v.node
-            value = inner.const(node.params["value"].value, node.aval.weak) if node.prim.kind == "const" else (
-                inner.input(node.aval, "still"))
+            value = inner.input(node.aval, "still") if node.constant is None else inner.value(inner.constant(node))
             leaves[value.number] = (v, False)
             fixed.append(value)
         found = rule(one, fixed)
@@ -50,13 +50,13 @@ class Rows:
     def vjp(self, prim: Primitive, node: Node, ct: Value, y: Value, inputs: Sequence[Value]) -> list[Any]:
         """The cotangents of the inputs of a node."""
         def rule(moving: list[Any], still: list[Value]) -> Any:
-            return prim.vjp(moving[0], *still, **node.params)          # type: ignore[misc]
+            return vjp_of(prim)(moving[0], *still, **node.params)          # type: ignore[misc]
         return self.apply(rule, [ct], [y, *inputs])
 
     def jvp(self, prim: Primitive, node: Node, tangents: Values, y: Value, inputs: Sequence[Value]) -> Value | None:
         """The tangent of a node."""
         def rule(moving: list[Any], still: list[Value]) -> Any:
-            return [prim.jvp(moving, *still, **node.params)]           # type: ignore[misc]
+            return [jvp_of(prim)(moving, *still, **node.params)]           # type: ignore[misc]
         return self.apply(rule, tangents, [y, *inputs])[0]
 
     def scan_jvp(self, node: Node, tangents: Values, inputs: Sequence[Value], rule: Callable[..., Any]) -> Any:

@@ -14,17 +14,15 @@ from functools import partial
 from typing import Any
 
 from jitad.errors import UnsupportedOperationError
+from jitad.passes.differentiate.activity import CARRYING, active_nodes, jvp_of, vjp_of
 from jitad.passes.differentiate.directions import Rows
 from jitad.passes.differentiate.scan import scan_cotangents, scan_tangents
-from jitad.passes.differentiate.structural_zeros import MOVING, both, either, known, moved, sensitive, tame
-from jitad.passes.differentiate.tangents import Block, Tangents, added, aligned, branches, linear_rule
-from jitad.primitives.core import FLOATS, cast, full, select, zeros_like
-from jitad.primitives.scan import pick, scan
+from jitad.passes.differentiate.structural_zeros import both, either, known, moved, sensitive, tame
+from jitad.passes.differentiate.tangents import WHOLE, Block, Tangents, added, aligned, linear_rule
+from jitad.primitives.core import full, select, zeros_like
 from jitad.primitives.view import broadcast_to, spread, view
 from jitad.tape.builder import Builder, Value
-from jitad.tape.types import Node, Primitive
-
-CARRYING = FLOATS | {"O"}      # dtypes of what has derivatives: floats, and the bundles of scans
+from jitad.tape.types import Node, Primitive, seen_through
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +46,18 @@ class Cotangent:
         if isinstance(partial, (int, float)):
             raw = self.raw if partial == 1 else -self.raw if partial == -1 else self.raw * partial
             return Cotangent(raw, self.mask)
-        if self.mask is None and self.raw.node.prim.kind == "spread":
+        if self.mask is None and _is_spread(self.raw):
             return Cotangent(_inside_spread(self.raw, partial))
         partial, mask = _split_mask(partial)
         return Cotangent(self.raw if _is_constant(partial, 1.0) else self.raw * partial, both(self.mask, mask))
 
     def guarded(self) -> Cotangent:
         """With all structural zeros in the mask, as they must not meet what comes next."""
-        return self if self.raw.node.prim.kind == "spread" else Cotangent(self.raw, both(self.mask, known(self.raw)))
+        return self if _is_spread(self.raw) else Cotangent(self.raw, both(self.mask, known(self.raw)))
+
+
+def _is_spread(value: Value) -> bool:
+    return value.node.prim.kind == "spread"
 
 
 def _inside_spread(ct: Value, partial: Value) -> Value:
@@ -68,10 +70,8 @@ def _inside_spread(ct: Value, partial: Value) -> Value:
 
 
 def _is_constant(value: Value, number: float) -> bool:
-    node = value.node
-    while node.prim.name == "view":
-        node = value.builder.nodes[node.inputs[0]]
-    return node.prim.name == "const" and node.params["value"].value.ndim == 0 and node.params["value"].value == number
+    constant = seen_through(value.builder.nodes, value.node).constant
+    return constant is not None and constant.ndim == 0 and bool(constant == number)
 
 
 def _split_mask(partial: Value) -> tuple[Value, Value | None]:
@@ -92,7 +92,7 @@ def pullback(builder: Builder, outputs: Sequence[Value], seeds: Sequence[Value],
     rows = Rows(builder, length) if length is not None else None
     first = min(w.number for w in wrt)
     last = max((o.number for o in outputs), default=-1)
-    active = _active(builder, {w.number for w in wrt}, first, last)
+    active = active_nodes(builder.nodes, {w.number for w in wrt}, first, last)
     guarded = sensitive(builder, active, first, last)
     pending: dict[int, list[Any]] = {}                 # of a bundle pairs: (output, cotangent)
     for output, seed in zip(outputs, seeds, strict=True):
@@ -110,10 +110,10 @@ def pullback(builder: Builder, outputs: Sequence[Value], seeds: Sequence[Value],
         if number in wanted:
             found[number] = _total(parts).value()
             continue
-        if node.prim is pick:
-            pending.setdefault(node.inputs[0], []).append((node.params["index"], _total(parts)))
+        if node.picks is not None:
+            pending.setdefault(node.inputs[0], []).append((node.picks, _total(parts)))
             continue
-        if number in guarded and node.prim is not scan:
+        if number in guarded and node.body is None:
             parts = [_total(parts, guarded=True)]
         for i, ct in zip(node.inputs, _cotangents(builder, number, node, parts, active, guarded, rows), strict=True):
             if ct is not None and i in active:
@@ -130,7 +130,7 @@ def _zeros(like: Value, length: int | None) -> Value:
 def _cotangents(builder: Builder, number: int, node: Node, parts: list[Any], active: set[int], guarded: set[int],
                 rows: Rows | None) -> Sequence[Cotangent | None]:
     """Those of the inputs of a node, for what has arrived at it."""
-    if node.prim is not scan:
+    if node.body is None:
         return _node_vjp(builder, number, node, _total(parts), active, guarded, rows)
     seeds = {index: ct.value() for index, ct in parts}
     if rows is None:
@@ -139,17 +139,6 @@ def _cotangents(builder: Builder, number: int, node: Node, parts: list[Any], act
         inputs, places = [builder.value(i) for i in node.inputs], {p for p, i in enumerate(node.inputs) if i in active}
         found = rows.scan_vjp(node, seeds, inputs, places, partial(scan_cotangents, pullback=pullback))
     return [None if c is None else Cotangent(c) for c in found]
-
-
-def _active(builder: Builder, wrt: set[int], first: int, last: int) -> set[int]:
-    """The float nodes that depend on `wrt`."""
-    active = set(wrt)
-    for number in range(first, last + 1):
-        node = builder.nodes[number]
-        if node.aval.dtype.char in CARRYING and node.prim.name != "stop_gradient" and not active.isdisjoint(
-                node.inputs):
-            active.add(number)
-    return active
 
 
 def _total(parts: list[Cotangent], guarded: bool = False) -> Cotangent:
@@ -171,34 +160,24 @@ def _node_vjp(builder: Builder, number: int, node: Node, ct: Cotangent, active: 
               rows: Rows | None) -> list[Cotangent | None]:
     inputs = [builder.value(i) for i in node.inputs]
     y, prim = builder.value(number), node.prim
-    if prim.name == "stop_gradient":
-        return [None]
-    if prim is select:
-        return _select_vjp(inputs, ct)
-    if prim.name == "cast":
-        return [Cotangent(cast(ct.raw, inputs[0].dtype), ct.mask)]
-    if prim.kind == "elementwise":
+    if prim.elementwise and prim.vjp is not None:
+        found = [None if c is None else _split_mask(c) for c in prim.vjp(ct.raw, y, *inputs, **node.params)]
+        return [None if c is None else Cotangent(c[0], both(ct.mask, c[1])) for c in found]
+    if prim.elementwise:
         ct = ct if tame(node, builder.nodes) else ct.guarded()
         return [None if p is None or i not in active else ct.times(p)
                 for i, p in zip(node.inputs, partials_of(prim, y, inputs, node), strict=True)]
-    if prim.vjp is None:
+    vjp = vjp_of(prim)
+    if vjp is None:
         raise _no_rule(prim, node)
+
     def rule(raw: Value, inputs: list[Value]) -> Sequence[Value | None]:
-        return prim.vjp(raw, y, *inputs, **node.params) if rows is None else rows.vjp(  # type: ignore[misc]
-            prim, node, raw, y, inputs)
-    found = [None if c is None else Cotangent(*_split_mask(c)) for c in rule(ct.value(), inputs)]
-    if ct.mask is None or prim.name not in MOVING or guarded.isdisjoint(node.inputs):
-        return found
+        return vjp(raw, y, *inputs, **node.params) if rows is None else rows.vjp(prim, node, raw, y, inputs)
+    cotangents = [None if c is None else Cotangent(*_split_mask(c)) for c in rule(ct.value(), inputs)]
+    if ct.mask is None or not (prim.moves or prim.adds) or guarded.isdisjoint(node.inputs):
+        return cotangents
     return [None if c is None or m is None else Cotangent(c.raw, m) if i in guarded else c
-            for i, c, m in zip(node.inputs, found, moved(prim, ct.mask, ct.raw, inputs, rule), strict=True)]
-
-
-def _select_vjp(inputs: list[Value], ct: Cotangent) -> list[Cotangent | None]:
-    from jitad.primitives.elementwise import logical_not
-
-    condition = inputs[0]
-    return [None, Cotangent(ct.raw, both(ct.mask, condition)),
-            Cotangent(ct.raw, both(ct.mask, logical_not(condition)))]
+            for i, c, m in zip(node.inputs, cotangents, moved(prim, ct.mask, ct.raw, inputs, rule), strict=True)]
 
 
 def partials_of(prim: Primitive, y: Value, inputs: list[Value], node: Node) -> Sequence[Value | float | None]:
@@ -211,7 +190,7 @@ def partials_of(prim: Primitive, y: Value, inputs: list[Value], node: Node) -> S
 
 def _no_rule(prim: Primitive, node: Node) -> UnsupportedOperationError:
     return UnsupportedOperationError(
-        f"{prim.name} at {node.where} has no derivative rule; wrap the argument in jitad's stop_gradient "
+        f"{prim} at {node.where} has no derivative rule; wrap the argument in jitad's stop_gradient "
         "if none is wanted")
 
 
@@ -231,9 +210,9 @@ def pushforward(builder: Builder, outputs: Sequence[Value], primals: Sequence[Va
         if number in known:
             continue
         builder.line = node.where
-        if node.prim is pick:
-            known[number] = (known.get(node.inputs[0]) or {}).get(node.params["index"])
-        elif node.aval.dtype.char in CARRYING:
+        if node.picks is not None:
+            known[number] = (known.get(node.inputs[0]) or {}).get(node.picks)
+        elif node.aval.dtype.char in CARRYING and not node.prim.stops:
             arriving = [known.get(i) for i in node.inputs]
             if any(t is not None for t in arriving):
                 known[number] = rule(builder, number, node, arriving)
@@ -246,42 +225,33 @@ def pushforward(builder: Builder, outputs: Sequence[Value], primals: Sequence[Va
 def _node_jvp(builder: Builder, number: int, node: Node, tangents: list[Any]) -> Any:
     inputs = [builder.value(i) for i in node.inputs]
     y, prim = builder.value(number), node.prim
-    if prim is scan:
+    if node.body is not None:
         return scan_tangents(builder, number, tangents, pushforward)
-    if prim.name == "stop_gradient":
-        return None
-    if prim is select:
-        sides = [zeros_like(x) if t is None else t for t, x in zip(tangents[1:], inputs[1:], strict=True)]
-        return select(inputs[0], *sides)
-    if prim.name == "cast":
-        return cast(tangents[0], y.dtype) if tangents[0] is not None else None
-    if prim.kind == "elementwise":
+    jvp = jvp_of(prim)
+    if jvp is not None:
+        return jvp(tangents, y, *inputs, **node.params)
+    if prim.elementwise:
         terms = [Cotangent(*_split_mask(t)).times(p).value()
                  for t, p in zip(tangents, partials_of(prim, y, inputs, node), strict=True)
                  if t is not None and p is not None]
         return sum(terms[1:], terms[0]) if terms else None
-    if prim.jvp is None:
-        raise _no_rule(prim, node)
-    return prim.jvp(tangents, y, *inputs, **node.params)
+    raise _no_rule(prim, node)
 
 
 def _node_jvps(builder: Builder, number: int, node: Node, tangents: list[Any]) -> Any:
     """The same in many directions: for `Tangents`, `Tangents`; those of a scan by output."""
     inputs = [builder.value(i) for i in node.inputs]
     y, prim = builder.value(number), node.prim
-    if prim is scan:
+    if node.body is not None:
         low, high, values = aligned(tangents)
         found = Rows(builder, high - low).scan_jvp(node, values, inputs,
                                                    partial(scan_tangents, pushforward=pushforward))
         return {index: Tangents((Block(t, low),)) for index, t in found.items() if t is not None}
-    if prim.name == "stop_gradient":
-        return None
-    if prim is select:
-        return branches(inputs[0], *tangents[1:])
-    if prim.name == "cast":
-        return tangents[0].mapped(lambda u: cast(u, y.dtype)) if tangents[0] is not None else None
-    if prim.kind != "elementwise":
-        if prim.jvp is None:
+    whole = WHOLE.of(prim)
+    if whole is not None:
+        return whole(node, tangents, inputs)
+    if not prim.elementwise:
+        if jvp_of(prim) is None:
             raise _no_rule(prim, node)
         return linear_rule(builder, node, tangents, y, inputs)
     terms = []

@@ -14,9 +14,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from jitad.errors import UnsupportedOperationError
+from jitad.passes.differentiate.activity import active_nodes
 from jitad.passes.differentiate.structural_zeros import tame
 from jitad.primitives.core import FLOATS, select, zeros_like
+from jitad.primitives.elementwise import pow as power
 from jitad.primitives.reduce import parse
+from jitad.primitives.rules import Rules
 from jitad.primitives.scan import Form, bundle_of, picked, transplant, walk_map
 from jitad.primitives.view import broadcast_to, spread
 from jitad.tape.builder import Builder, Value
@@ -126,7 +129,7 @@ def _moving(form: Form, active: set[int]) -> set[int]:
     """The places of the body's inputs that change with the active operands, carries by the steps before included."""
     moving = {p for p in active if form.input(p).dtype.char in FLOATS}
     while True:
-        touched = _dependent(form.body, {form.body.inputs[p] for p in moving})
+        touched = active_nodes(form.body.nodes, {form.body.inputs[p] for p in moving})
         more = {i for i in range(form.carries) if form.body.outputs[i] in touched
                 and form.output(i).dtype.char in FLOATS} - moving
         if not more:
@@ -134,20 +137,10 @@ def _moving(form: Form, active: set[int]) -> set[int]:
         moving |= more
 
 
-def _dependent(body: Tape, sources: set[int]) -> set[int]:
-    """The nodes that depend on `sources` differentiably."""
-    found = set(sources)
-    for number, node in enumerate(body.nodes):
-        if node.aval.dtype.char in FLOATS | {"O"} and node.prim.name != "stop_gradient" and not found.isdisjoint(
-                node.inputs):
-            found.add(number)
-    return found
-
-
 def _reached(form: Form, seeds: Iterable[int], moving: set[int]) -> tuple[list[int], set[int]]:
     """The carries whose cotangents flow, and the places of the moving inputs that cotangents reach."""
     body = form.body
-    touched = _dependent(body, {body.inputs[p] for p in moving})
+    touched = active_nodes(body.nodes, {body.inputs[p] for p in moving})
     flowing = {i for i in seeds if i < form.carries and i in moving}
     while True:
         ends = [body.outputs[i] for i in (*flowing, *(i for i in seeds if i >= form.carries))]
@@ -186,7 +179,7 @@ def scan_tangents(builder: Builder, number: int, tangents: Sequence[Value | None
     node = builder.nodes[number]
     form = Form.of(node)
     moving = _moving(form, {p for p, t in enumerate(tangents) if t is not None})
-    touched = _dependent(form.body, {form.body.inputs[p] for p in moving})
+    touched = active_nodes(form.body.nodes, {form.body.inputs[p] for p in moving})
     line = _Line.of(form)
     places = sorted(moving)
     arriving = {p: line.linear(line.inputs[p], "dot", form.name(p)) for p in places}
@@ -262,7 +255,7 @@ def _second_loop(builder: Builder, number: int, line: _Line, reverse: bool,
 def _input_name(builder: Builder, number: int) -> str:
     if number in builder.inputs:
         return builder.names[builder.inputs.index(number)]
-    return f"{builder.nodes[number].prim.name}_{number}"
+    return f"{builder.nodes[number].prim}_{number}"
 
 
 def _extend(builder: Builder, number: int, line: _Line, saved: list[int]) -> list[int]:
@@ -299,10 +292,9 @@ def _cut(line: _Line, late: set[int], wanted: list[int], known: set[int]) -> tup
         if number in seen or number in saved:
             continue
         node = nodes[number]
-        dear = node.prim.kind == "input" if line.form.recompute else cost[number] >= DEAR
-        kept = line.saves and dear and number not in barred and node.prim.kind not in (
-            "view", "scan", "const")
-        if kept:
+        dear = node.is_input if line.form.recompute else cost[number] >= DEAR
+        shown = node.index_map is not None or node.body is not None or node.constant is not None
+        if line.saves and dear and number not in barred and not shown:
             saved[number] = None
         else:
             seen.add(number)
@@ -314,9 +306,9 @@ def _costs(nodes: Sequence[Node], known: set[int]) -> list[int]:
     """For each node the cost of computing one element from what the second loop has for the asking."""
     cost: list[int] = []
     for number, node in enumerate(nodes):
-        if node.prim.kind == "input":
+        if node.is_input:
             cost.append(0 if number in known else DEAR)
-        elif node.prim.kind in ("view", "const"):
+        elif node.index_map is not None or node.constant is not None:
             cost.append(sum(cost[i] for i in node.inputs))
         else:
             below = sum(min(cost[i], 1) if cost[i] >= DEAR else cost[i] for i in node.inputs)
@@ -325,18 +317,21 @@ def _costs(nodes: Sequence[Node], known: set[int]) -> list[int]:
 
 
 def _own_cost(nodes: Sequence[Node], node: Node) -> int:
-    kind, operands = node.prim.kind, [nodes[i].aval for i in node.inputs]
-    if kind == "elementwise":
-        exponent = nodes[node.inputs[-1]]
-        constant = exponent.prim.kind == "const"
-        if node.prim.name == "pow" and constant and exponent.params["value"].value in (1, 2, 3, 4):
-            return 1
-        return node.prim.cost
-    size = max(node.aval.size, 1)
-    if kind == "reduce":
-        return operands[0].size // size
-    if kind == "contract":
-        left, right, _ = parse(node.params["spec"])
-        sizes = dict(zip(left + right, operands[0].shape + operands[1].shape, strict=True))
-        return math.prod(sizes.values()) // size
-    return DEAR if kind not in ("gather", "reshape", "triangle") else 1
+    if node.elementwise:
+        exponent = nodes[node.inputs[-1]].constant
+        few = exponent is not None and exponent.ndim == 0 and exponent in (1, 2, 3, 4)
+        return 1 if few and node.prim is power else node.prim.cost
+    rule = OWN_COSTS.of(node.prim)
+    return rule(node, [nodes[i].aval for i in node.inputs]) if rule is not None else DEAR
+
+
+OWN_COSTS: Rules[Callable[[Node, list[Aval]], int]] = Rules()
+OWN_COSTS("gather", "reshape", "triangle")(lambda node, operands: 1)
+OWN_COSTS("reduce")(lambda node, operands: operands[0].size // max(node.aval.size, 1))
+
+
+@OWN_COSTS("contract")
+def _product_cost(node: Node, operands: list[Aval]) -> int:
+    left, right, _ = parse(node.params["spec"])
+    sizes = dict(zip(left + right, operands[0].shape + operands[1].shape, strict=True))
+    return math.prod(sizes.values()) // max(node.aval.size, 1)

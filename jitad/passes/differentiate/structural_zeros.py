@@ -12,40 +12,21 @@ from typing import Any
 import numpy as np
 
 from jitad.primitives.core import cast, full
+from jitad.primitives.index import scatter
+from jitad.primitives.rules import Rules
 from jitad.primitives.view import broadcast_to, places
 from jitad.tape.builder import Builder, Value
-from jitad.tape.types import TABLE, Node, Primitive
+from jitad.tape.types import TABLE, Node, Primitive, seen_through
 
-TAME = frozenset("input const add sub mul neg positive square cast select exp expm1 sin cos tanh expit arctan abs "
-                 "maximum minimum erf cosh sinh pick view spread reduce_sum reduce_max reduce_min contract concatenate "
-                 "gather scatter update put tril triu reshape alias cumsum stop_gradient".split())
-"""Operations whose derivatives are finite where they are."""
-MOVING = frozenset("view spread reduce_sum reduce_max reduce_min concatenate gather scatter update put tril triu "
-                   "reshape cumsum contract".split())
-"""Operations whose cotangents are sums of elements of that of the result, of a `contract` with weights: so are their
-masks."""
 DEEP = 40         # nodes that `support` looks through
 
 
 def tame(node: Node, nodes: Sequence[Node]) -> bool:
     """Whether the derivatives of a node are finite where it is."""
-    if node.prim.name in ("div", "pow"):
-        number = _number(nodes[node.inputs[1]], nodes)
-        return number is not None and bool((number != 0).all() if node.prim.name == "div" else (number >= 1).all())
-    if node.prim.name == "mul":
-        return all(number is None or bool(np.isfinite(number).all())
-                   for number in (_number(nodes[i], nodes) for i in node.inputs))
-    if node.prim.name == "scan":
-        body = node.params["body"].nodes
-        return all(tame(n, body) for n in body)
-    return node.prim.name in TAME
-
-
-def _number(node: Node, nodes: Sequence[Node]) -> np.ndarray | None:
-    """The constant that a node is, or is a view of."""
-    while node.prim.kind == "view":
-        node = nodes[node.inputs[0]]
-    return node.params["value"].value if node.prim.kind == "const" else None
+    if node.body is not None:
+        return all(tame(n, node.body.nodes) for n in node.body.nodes)
+    found = node.prim.tame
+    return found if isinstance(found, bool) else found(*(seen_through(nodes, nodes[i]).constant for i in node.inputs))
 
 
 def sensitive(builder: Builder, active: set[int], first: int, last: int) -> set[int]:
@@ -54,7 +35,7 @@ def sensitive(builder: Builder, active: set[int], first: int, last: int) -> set[
     nodes, found = builder.nodes, set[int]()
     for number in range(first, last + 1):
         node = nodes[number]
-        if number in active and node.prim.kind not in ("scan", "pick") and not (
+        if number in active and node.body is None and node.picks is None and not (
                 tame(node, nodes) and found.isdisjoint(node.inputs)):
             found.add(number)
     return found
@@ -88,21 +69,22 @@ def known(value: Value) -> Value | None:
 def _selected(value: Value, depth: int = 5) -> Value | None:
     """The support of what was put back where a mask of the data had taken it from."""
     node, operands = value.node, [value.builder.value(i) for i in value.node.inputs]
-    name = node.prim.name
-    if name == "scatter" and any(v.node.prim.distinct for v in operands[1:]):
+    if node.prim is scatter and any(v.node.prim.distinct for v in operands[1:]):
         return TABLE["gt"](node.prim(full(value, 1, operands[0].shape, value.dtype), *operands[1:], **node.params), 0)
-    if depth and name in ("mul", "neg", "reshape", "view"):
-        found = [_selected(v, depth - 1) for v in operands]
-        if name == "mul":
-            return both(*found)
-        return found[0] and (node.prim(found[0], **node.params) if name != "neg" else found[0])
-    return None
+    rule = _SELECTED.of(node.prim) if depth else None
+    return rule and rule(node, *(_selected(v, depth - 1) for v in operands))
+
+
+_SELECTED: Rules[Callable[..., Value | None]] = Rules()
+_SELECTED("mul")(lambda node, a, b: both(a, b))
+_SELECTED("neg")(lambda node, x: x)
+_SELECTED("reshape", "view")(lambda node, x: x and node.prim(x, **node.params))
 
 
 def moved(prim: Primitive, mask: Value, like: Value, inputs: list[Value],
           vjp: Callable[[Value, list[Value]], Sequence[Value | None]]) -> list[Value | None]:
     """What becomes of the mask of a cotangent `like` in an operation that moves elements or adds them up."""
-    if prim.name == "contract":
+    if len(inputs) > 1 and prim.adds:                                   # a product: its factors are weights
         inputs = [full(x, 1, x.shape, x.dtype) for x in inputs]
     counts = vjp(broadcast_to(cast(mask, like.dtype), like.shape), inputs)
     return [None if c is None else TABLE["gt"](c, 0) for c in counts]
@@ -111,8 +93,8 @@ def moved(prim: Primitive, mask: Value, like: Value, inputs: list[Value],
 def support(value: Value, depth: int = 0) -> np.ndarray | None:
     """Where a value is not zero by how it was made; None if that may be everywhere."""
     node = value.node
-    look = _LOOK.get(node.prim.name)
-    if look is None or depth > DEEP or (value.ndim == 0 and node.prim.kind != "const"):
+    look = _LOOK.of(node.prim)
+    if look is None or depth > DEEP or (value.ndim == 0 and node.constant is None):
         return None
     return look(node, lambda i: support(value.builder.value(i), depth + 1), value)
 
@@ -121,24 +103,23 @@ Below = Callable[[int], Any]
 
 
 def _const(node: Node, below: Below, value: Value) -> np.ndarray | None:
-    array = node.params["value"].value
-    return None if array.any() else np.zeros(array.shape, bool)
+    return None if value.node.constant.any() else np.zeros(value.shape, bool)        # type: ignore[union-attr]
 
 
 def _structure(node: Node, below: Below, value: Value) -> np.ndarray | None:
     """Of what moves elements, the support of the first operand moves along."""
     operand = value.builder.nodes[node.inputs[0]].aval
     inside = below(node.inputs[0])
-    index = [value.builder.nodes[i] for i in node.inputs[1:]]
-    if any(i.prim.kind != "const" for i in index):
+    index = [value.builder.nodes[i].constant for i in node.inputs[1:]]
+    if any(i is None for i in index):
         return None
-    filled = node.prim.name in ("view", "reshape", "gather")
-    if inside is None:
-        if filled:
-            return None
-        inside = np.ones(operand.shape, bool)
-    return np.asarray(node.prim.evaluate(inside.astype(np.float64), *(i.params["value"].value for i in index),
-                                         **node.params) != 0)
+    inside = np.ones(operand.shape, bool) if inside is None else inside
+    return np.asarray(node.prim.evaluate(inside.astype(np.float64), *index, **node.params) != 0)
+
+
+def _shown(node: Node, below: Below, value: Value) -> np.ndarray | None:
+    """The same of what leaves out elements but adds none."""
+    return None if below(node.inputs[0]) is None else _structure(node, below, value)
 
 
 def _spread(node: Node, below: Below, value: Value) -> np.ndarray:
@@ -183,7 +164,7 @@ def _sum(node: Node, below: Below, value: Value) -> np.ndarray | None:
     found = np.zeros(value.shape, bool)
     while stack:
         number = stack.pop()
-        if nodes[number].prim.name in ("add", "sub"):
+        if _LOOK.of(nodes[number].prim) is _sum:
             stack += nodes[number].inputs
             continue
         part = below(number)
@@ -196,15 +177,15 @@ def _sum(node: Node, below: Below, value: Value) -> np.ndarray | None:
 
 
 def _select(node: Node, below: Below, value: Value) -> np.ndarray | None:
-    condition = value.builder.nodes[node.inputs[0]]
+    condition = value.builder.nodes[node.inputs[0]].constant
     yes, no = (np.ones(value.shape, bool) if s is None else s for s in map(below, node.inputs[1:]))
-    if condition.prim.kind == "const":
-        return np.where(condition.params["value"].value, yes, no)
+    if condition is not None:
+        return np.where(condition, yes, no)
     return yes | no
 
 
-_LOOK: dict[str, Callable[[Node, Below, Value], Any]] = {
-    "const": _const, "spread": _spread, "update": _update, "concatenate": _concatenate, "mul": _product,
-    "add": _sum, "sub": _sum, "select": _select,
-    **dict.fromkeys(("neg", "cast", "positive", "div"), _quotient),
-    **dict.fromkeys(("view", "reshape", "tril", "triu", "gather", "scatter", "cumsum"), _structure)}
+_LOOK: Rules[Callable[[Node, Below, Value], Any]] = Rules()
+for _rule, _names in ((_const, "const"), (_spread, "spread"), (_update, "update"), (_concatenate, "concatenate"),
+                      (_product, "mul"), (_sum, "add sub"), (_select, "select"), (_quotient, "neg cast positive div"),
+                      (_shown, "view reshape gather"), (_structure, "triangle scatter cumsum")):
+    _LOOK(*_names.split())(_rule)

@@ -19,10 +19,11 @@ from jitad.passes.differentiate.directions import Rows
 from jitad.primitives.core import cast, full, select
 from jitad.primitives.index import concatenate, gather, reshape, scatter
 from jitad.primitives.reduce import contract, parse, reduce_sum
+from jitad.primitives.rules import Rules
 from jitad.primitives.view import Term as Step
 from jitad.primitives.view import broadcast_to, expand_dims, spread, transpose, view
 from jitad.tape.builder import Builder, Value
-from jitad.tape.types import TABLE, Node
+from jitad.tape.types import TABLE, Node, seen_through
 
 MOST = 12                                # terms kept apart: each is code of its own
 LONE = 4                                 # of these, single rows
@@ -231,7 +232,7 @@ def linear_rule(builder: Builder, node: Node, tangents: Sequence[Tangents | None
     """The tangents of a node that is not elementwise: term by term where it has a rule for entries, else those of all
     rows at once."""
     moving = [(place, t) for place, t in enumerate(tangents) if t is not None]
-    rule = RULES.get(node.prim.kind if node.prim.kind != "reduce" else node.prim.name)
+    rule = RULES.of(node.prim)
     if rule is None:
         low, high, values = aligned(tangents)
         found = Rows(builder, high - low).jvp(node.prim, node, values, y, inputs)
@@ -258,14 +259,24 @@ def aligned(tangents: Sequence[Tangents | None]) -> tuple[int, int, list[Value |
     return low, high, [None if t is None else t.rows(low, high) for t in tangents]
 
 
-def branches(condition: Value, yes: Tangents | None, no: Tangents | None) -> Tangents:
+def _branches(node: Node, tangents: Sequence[Tangents | None], inputs: Sequence[Value]) -> Tangents:
     """The tangents of a choice."""
-    parts = []
+    parts, condition, (_, yes, no) = [], inputs[0], tangents
     if yes is not None:
         parts.append(yes.mapped(lambda u: select(condition, u, 0.0)))
     if no is not None:
         parts.append(no.mapped(lambda u: select(condition, full(u, 0, u.shape, u.dtype), u)))
     return added(parts)
+
+
+def _cast(node: Node, tangents: Sequence[Any], inputs: Sequence[Value]) -> Tangents:
+    return tangents[0].mapped(lambda u: cast(u, node.aval.dtype))
+
+
+WHOLE: Rules[Callable[[Node, Sequence[Any], Sequence[Value]], Tangents]] = Rules()
+WHOLE("select")(_branches)
+WHOLE("cast")(_cast)
+"""Rules that get the tangents of a node as they are, whatever their terms."""
 
 
 def _reduce_sum(node: Node, term: Entries, place: int, inputs: Sequence[Value]) -> Entries | Block:
@@ -324,16 +335,14 @@ def _gather(node: Node, term: Entries, place: int, inputs: Sequence[Value]) -> E
 
 def _number(u: Value) -> float | None:
     """The number that all elements are, if it is a constant."""
-    node = u.node
-    if node.prim.kind == "view":
-        node = u.builder.nodes[node.inputs[0]]
-    return node.params["value"].value.item() if node.prim.kind == "const" and node.aval.shape == () else None
+    constant = seen_through(u.builder.nodes, u.node).constant
+    return constant.item() if constant is not None and constant.shape == () else None
 
 
 def _wrapped(index: Value, length: int) -> Value:
     """The places that an index means, of which negative ones count from the end."""
     index = cast(index, np.int64)
-    if index.node.prim.kind == "const" and (index.node.params["value"].value >= 0).all():
+    if index.node.constant is not None and (index.node.constant >= 0).all():
         return index
     return select(TABLE["lt"](index, 0), index + length, index)
 
@@ -366,8 +375,10 @@ def _within_a_row(node: Node, term: Entries, place: int, inputs: Sequence[Value]
 
 
 Rule = Callable[[Node, Entries, int, Sequence[Value]], "Entries | Block | None"]
-RULES: dict[str, Rule] = {
-    "reduce_sum": _reduce_sum, "contract": _contract, "view": _view, "reshape": _reshape, "gather": _gather,
-    "scatter": _scatter, "spread": _spread, "triangle": _pointwise, "cumulative": _within_a_row}
+RULES: Rules[Rule] = Rules()
+for _name, _rule in (("reduce_sum", _reduce_sum), ("contract", _contract), ("view", _view), ("reshape", _reshape),
+                     ("gather", _gather), ("scatter", _scatter), ("spread", _spread), ("triangle", _pointwise),
+                     ("cumulative", _within_a_row)):
+    RULES(_name)(_rule)
 
-__all__ = ["Block", "Entries", "Tangents", "added", "aligned", "branches", "linear_rule"]
+__all__ = ["WHOLE", "Block", "Entries", "Tangents", "added", "aligned", "linear_rule"]

@@ -13,6 +13,7 @@ from math import prod
 
 import numpy as np
 
+from jitad.primitives.elementwise import add
 from jitad.primitives.index import gather, reshape, scatter, wrapped
 from jitad.primitives.reduce import reduce_sum
 from jitad.primitives.view import expand_dims
@@ -27,7 +28,7 @@ Side = tuple[int, int]                # an index array and the length that it in
 
 def crossed(tape: Tape) -> Tape:
     """`tape`, where lookups that are added up, and sums of one array by several groupings, are of combinations."""
-    if not any(node.prim is gather or node.prim is scatter for node in tape.nodes):
+    if not any(node.prim in (gather, scatter) for node in tape.nodes):
         return tape
     lookups, sums = _lookups(tape), _sums(tape)
     return _Crossing(tape, lookups, sums).run() if lookups or sums else tape
@@ -40,7 +41,7 @@ def addends(tape: Tape, number: int) -> list[int]:
     while stack:
         top = stack.pop()
         node = tape.nodes[top]
-        if node.prim.name == "add" and (top == number or private(tape, top)):
+        if node.prim is add and (top == number or private(tape, top)):
             stack.extend(reversed(node.inputs))
         else:
             leaves.append(top)
@@ -57,7 +58,7 @@ def _side(tape: Tape, node: Node) -> Side | None:
     shape = node.params.get("shape") or tape.nodes[node.inputs[0]].aval.shape
     index = tape.nodes[node.inputs[1]]
     suits = (len(node.inputs) == 2 and len(shape) == index.aval.ndim == 1 and node.aval.dtype.kind == "f"
-             and index.aval.dtype == np.int64 and index.prim.kind != "const" and index.prim is not wrapped)
+             and index.aval.dtype == np.int64 and index.constant is None and index.prim is not wrapped)
     return (node.inputs[1], shape[0]) if suits and 0 < shape[0] * ROWS <= index.aval.size else None
 
 
@@ -81,10 +82,10 @@ def _lookups(tape: Tape) -> dict[int, list[tuple[tuple[Side, ...], list[int]]]]:
     inner: set[int] = set()
     for number in range(len(tape.nodes) - 1, -1, -1):
         node = tape.nodes[number]
-        if node.prim.name != "add" or node.aval.ndim != 1 or node.aval.dtype.kind != "f" or number in inner:
+        leaves = addends(tape, number)
+        if leaves == [number] or node.aval.ndim != 1 or node.aval.dtype.kind != "f" or number in inner:
             continue
         inner.update(_inner(tape, number))
-        leaves = addends(tape, number)
         if len(set(leaves)) < len(leaves):                          # ``x + x``: its terms stand for several
             continue
         sides: dict[Side, list[int]] = {}

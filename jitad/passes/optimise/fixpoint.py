@@ -18,7 +18,6 @@ from jitad.tape.types import Aval, Guard, Node, Primitive
 
 Rewrite = Callable[..., "Value | None"]
 REWRITES: dict[str, list[Rewrite]] = {}
-COMMUTATIVE = frozenset({"add", "mul"})      # their operands are sorted, numbers last
 FOLD_LIMIT = 1 << 16      # elements: larger constants are cheaper to compute than to carry
 SEEN = 3                  # how far below its node a rewrite looks: the number under a view under an operand's operand
 
@@ -35,7 +34,7 @@ def rewrites(*names: str) -> Callable[[Rewrite], Rewrite]:
 
 @cache
 def _rewrites_of(prim: Primitive) -> tuple[Rewrite, ...]:
-    return (*REWRITES.get(prim.name, ()), *(REWRITES["elementwise"] if prim.kind == "elementwise" else ()))
+    return (*REWRITES.get(prim.name, ()), *(REWRITES["elementwise"] if prim.elementwise else ()))
 
 
 @dataclass(eq=False)
@@ -65,7 +64,7 @@ class Draft:
     @property
     def size(self) -> int:
         """The number of nodes that are needed, bodies of loops included."""
-        bodies = [node.params["body"] for i in self.order if (node := self.nodes[i]).prim.kind == "scan"]
+        bodies = [body for i in self.order if (body := self.nodes[i].body) is not None]
         return len(self.order) + sum(map(size, bodies))
 
     @property
@@ -95,12 +94,12 @@ class Draft:
             tried.add(numbers[number])
         for number in self.order:
             node, before = nodes[number], len(made)
-            if node.prim.kind == "input":
+            if node.is_input:
                 continue
             builder.line = node.where
             changed, above = False, None if near.keys().isdisjoint(node.inputs) else 1 + min(
                 [near[i] for i in node.inputs if i in near])
-            if node.prim.kind == "const":
+            if node.constant is not None:
                 found = builder.constant(node)
             elif above is not None or number not in self.tried:
                 found, changed = _tried(builder, node, [numbers[i] for i in node.inputs])
@@ -129,7 +128,7 @@ def _tried(builder: Builder, node: Node, inputs: list[int]) -> tuple[int, bool]:
     value = _folded(builder, node, below)
     if value is None:
         values = [Value(builder, i) for i in inputs]
-        if prim.name in COMMUTATIVE:
+        if prim.commutes:
             a, b = values
             if (number_of(a) is not None, a.number) > (number_of(b) is not None, b.number):
                 values = [b, a]
@@ -148,9 +147,10 @@ def _tried(builder: Builder, node: Node, inputs: list[int]) -> tuple[int, bool]:
 
 def _folded(builder: Builder, node: Node, below: list[Node]) -> Value | None:
     """The value of an operation on constants."""
-    if below and below[0].prim.kind == "const" and all([n.prim.kind == "const" for n in below]) and (
-            _worth_folding(node)):
-        return builder.const(evaluate_node(node, [n.params["value"].value for n in below]))
+    if below and below[0].constant is not None and _worth_folding(node):
+        constants = [n.constant for n in below]
+        if all([c is not None for c in constants]):
+            return builder.const(evaluate_node(node, constants))
     return None
 
 
@@ -169,8 +169,7 @@ def number_of(value: Value) -> float | None:
     """The number that `value` is everywhere, if it is a constant one."""
     nodes = value.builder.nodes
     node = nodes[value.number]
-    if node.prim.kind == "view":
+    if node.index_map is not None:
         node = nodes[node.inputs[0]]
-    if node.prim.kind == "const" and node.aval.shape == ():
-        return node.params["value"].value.item()
-    return None
+    constant = node.constant
+    return constant.item() if constant is not None and constant.shape == () else None

@@ -17,6 +17,9 @@ from jitad.passes.optimise.fixpoint import Draft, number_of, rewrites
 from jitad.passes.optimise.scan import optimise_scans, size
 from jitad.primitives.core import full, select
 from jitad.primitives.custom import has_code
+from jitad.primitives.elementwise import logical_not
+from jitad.primitives.elementwise import mul as multiply
+from jitad.primitives.elementwise import neg as negative
 from jitad.primitives.reduce import reduce_sum
 from jitad.primitives.view import Map, spread, view
 from jitad.tape.builder import Builder, Value
@@ -38,7 +41,7 @@ def optimised(builder: Builder, outputs: Iterable[Value], labels: Iterable[str] 
 
 
 def _optimised(draft: Draft, labels: tuple[str, ...]) -> Tape:
-    if any(draft.nodes[number].prim.kind == "scan" for number in draft.order):
+    if any(draft.nodes[number].body is not None for number in draft.order):
         return _with_scans(draft, labels)
     before = -1
     while len(draft.order) != before and not draft.settled:
@@ -74,23 +77,33 @@ def _like(value: Value, number: float) -> Value:
     return full(value, number, value.shape, value.dtype)
 
 
+def _negated(x: Value) -> Value | None:
+    """What a negated float is the negative of."""
+    return x.builder.value(x.node.inputs[0]) if x.node.prim is negative and x.dtype.kind == "f" else None
+
+
+def _factors(x: Value) -> tuple[Value, ...] | None:
+    """Those of a product."""
+    return tuple(map(x.builder.value, x.node.inputs)) if x.node.prim is multiply else None
+
+
 @rewrites("mul")
 def _mul(node: Node, a: Value, b: Value) -> Value | None:
-    if number_of(b) is None and not {"mul", "neg"}.intersection((a.node.prim.name, b.node.prim.name)):
+    negated, products = [_negated(x) for x in (a, b)], [_factors(x) is not None for x in (a, b)]
+    if number_of(b) is None and not any(products) and not any(x is not None for x in negated):
         return None
     factored = _factored(a, b)
     if factored is not None:
         return factored
-    for x, other in ((a, b), (b, a)):
-        number, name = number_of(other), x.node.prim.name
+    for x, other, inner, product in zip((a, b), (b, a), negated, products, strict=True):
+        number = number_of(other)
         if number == 1:
             return x
         if number == -1 and x.dtype.kind == "f":
             return -x
-        if name == "neg" and x.dtype.kind == "f":
-            inner = x.builder.value(x.node.inputs[0])
+        if inner is not None:
             return inner * _like(other, -number) if number is not None else -(inner * other)
-        if number is not None and name == "mul":
+        if number is not None and product:
             combined = _scaled(x, number)
             if combined is not None:
                 return combined
@@ -101,8 +114,9 @@ def _factored(a: Value, b: Value) -> Value | None:
     """``x * (y * c)`` as ``(x * y) * c`` for a power of two c, which then meets other numbers. Not for c < 1: there
     ``x * y`` may overflow where the whole does not."""
     for x, product in ((a, b), (b, a)):
-        if product.node.prim.name == "mul" and number_of(x) is None and x.dtype.kind == "f":
-            y, constant = (product.builder.value(i) for i in product.node.inputs)
+        factors = _factors(product)
+        if factors and number_of(x) is None and x.dtype.kind == "f":
+            y, constant = factors
             c = number_of(constant)
             if c is not None and _power_of_two(c) and abs(c) >= 1:
                 return (x * y) * constant
@@ -135,8 +149,9 @@ def _normal(number: float, dtype: np.dtype[Any]) -> bool:
 @rewrites("div")
 def _div(node: Node, a: Value, b: Value) -> Value | None:
     number = number_of(b)
-    if a.node.prim.name == "neg" and a.dtype.kind == "f":
-        return -(a.builder.value(a.node.inputs[0]) / b)
+    inner = _negated(a)
+    if inner is not None:
+        return -(inner / b)
     if number == 1:
         return a
     if number is not None and abs(math.frexp(number)[0]) == 0.5 and a.dtype.kind == "f" and _normal(
@@ -149,10 +164,10 @@ def _div(node: Node, a: Value, b: Value) -> Value | None:
 def _add(node: Node, a: Value, b: Value) -> Value | None:
     if a.number == b.number and a.dtype.kind == "f":
         return a * _like(a, 2)
-    if b.node.prim.name == "neg" and a.dtype.kind == "f":
-        return a - b.builder.value(b.node.inputs[0])
-    if a.node.prim.name == "neg" and a.dtype.kind == "f":
-        return b - a.builder.value(a.node.inputs[0])
+    if (inner := _negated(b)) is not None:
+        return a - inner
+    if (inner := _negated(a)) is not None:
+        return b - inner
     return None
 
 
@@ -160,9 +175,8 @@ def _add(node: Node, a: Value, b: Value) -> Value | None:
 def _sub(node: Node, a: Value, b: Value) -> Value | None:
     if number_of(b) == 0 and a.dtype.kind == "f" and not math.copysign(1, number_of(b) or 0.0) < 0:
         return a
-    if b.node.prim.name == "neg" and a.dtype.kind == "f":
-        return a + b.builder.value(b.node.inputs[0])
-    return None
+    inner = _negated(b)
+    return None if inner is None else a + inner
 
 
 @rewrites("neg", "logical_not")
@@ -208,12 +222,12 @@ def _select(node: Node, c: Value, a: Value, b: Value) -> Value | None:
     if a.number == b.number:
         return a
     decided = number_of(c)
-    if decided is None and c.node.prim.kind == "const":
-        truth = c.node.params["value"].value
+    truth = c.node.constant
+    if decided is None and truth is not None:
         decided = True if truth.all() else None if truth.any() else False
     if decided is not None:
         return a if decided else b
-    if c.node.prim.name == "logical_not":
+    if c.node.prim is logical_not:
         return select(c.builder.value(c.node.inputs[0]), b, a)
     return None
 
@@ -221,7 +235,7 @@ def _select(node: Node, c: Value, a: Value, b: Value) -> Value | None:
 @rewrites("cast")
 def _cast(node: Node, x: Value, dtype: str) -> Value | None:
     number = number_of(x)
-    if number is not None and x.node.prim.kind == "view":
+    if number is not None and x.node.index_map is not None:
         return full(x, number, x.shape, dtype)
     return None
 
@@ -229,31 +243,31 @@ def _cast(node: Node, x: Value, dtype: str) -> Value | None:
 @rewrites("view")
 def _view(node: Node, x: Value, shape: Any, index: Map) -> Value | None:
     result = view(x, shape, index)
-    return result if result.node.prim.kind != "view" or result.node.inputs != (x.number,) else None
+    return result if result.node.index_map is None or result.node.inputs != (x.number,) else None
 
 
 @rewrites("spread")
 def _spread(node: Node, x: Value, shape: Any, index: Map) -> Value | None:
     result = spread(x, shape, index)
-    return result if result.node.prim.kind != "spread" or result.node.inputs != (x.number,) else None
+    return result if result.node.prim is not node.prim or result.node.inputs != (x.number,) else None
 
 
 @rewrites("reduce_sum")
 def _reduce_sum(node: Node, x: Value, axes: tuple[int, ...]) -> Value | None:
     """A sum along a broadcast dimension is a product; a sum of sums is one sum."""
-    if x.node.prim.kind == "reduce" and x.node.prim is node.prim:
+    if x.node.prim is node.prim:
         inner = set(x.node.params["axes"])
         source = x.builder.value(x.node.inputs[0])
         left = [d for d in range(source.ndim) if d not in inner]
         return reduce_sum(source, tuple(sorted(inner | {left[a] for a in axes})))
-    if x.node.prim.kind != "view" or x.dtype.kind != "f":
+    index = x.node.index_map
+    if index is None or x.dtype.kind != "f":
         return None
-    used = {d for _, terms in x.node.params["index"] for d, _ in terms}
+    used = {d for _, terms in index for d, _ in terms}
     repeated = [a for a in axes if a not in used]
     count = math.prod(x.shape[a] for a in repeated)
     if not repeated or not count:                       # nothing of infinity is 0
         return None
-    index = x.node.params["index"]
     left = [d for d in range(x.ndim) if d not in repeated]
     place = {d: i for i, d in enumerate(left)}
     source = x.builder.value(x.node.inputs[0])
@@ -267,7 +281,7 @@ def _small_first(node: Node, *inputs: Value, **params: Any) -> Value | None:
     """An operation on equal views of smaller values is the view of the operation."""
     views: list[Node] = []
     for v in inputs:
-        if v.node.prim.kind == "view":
+        if v.node.index_map is not None:
             if number_of(v) is None:
                 views.append(v.node)
         elif number_of(v) is None:
@@ -322,19 +336,20 @@ def _contract(node: Node, a: Value, b: Value, spec: str) -> Value | None:
 
 def _small_power(x: Value) -> tuple[int, float] | None:
     """For a product with a power of two: the node of the other factor, and that number."""
-    if x.node.prim.name == "mul" and x.dtype.kind == "f":
-        for i, other in (x.node.inputs, x.node.inputs[::-1]):
-            number = number_of(x.builder.value(other))
+    factors = _factors(x)
+    if factors and x.dtype.kind == "f":
+        for left, other in (factors, factors[::-1]):
+            number = number_of(other)
             if number is not None and _power_of_two(number):
-                return i, number
+                return left.number, number
     return None
 
 
 def _permutation(x: Value) -> list[int] | None:
     """For a transposing view: the result's dimension in which each of the source's is found."""
-    if x.node.prim.kind != "view":
+    index = x.node.index_map
+    if index is None:
         return None
-    index = x.node.params["index"]
     if len(index) != x.ndim or any(o or len(t) != 1 or t[0][1] != 1 for o, t in index):
         return None
     order = [t[0][0] for _, t in index]

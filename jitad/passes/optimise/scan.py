@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 from jitad.passes.batching.batched import Batch, Batched, batchable, outer_product, positions
+from jitad.primitives.elementwise import add, sub
 from jitad.primitives.scan import Form, bundle_of, picked, transplant, walked
 from jitad.primitives.view import broadcast_to, expand_dims, slice_dims
 from jitad.tape.builder import Builder, Value
@@ -21,12 +22,13 @@ DEAR = 4           # cost for each element from which work on scanned arrays is 
 HEAVY = 4          # cost of an operation that gains by vector lanes
 SMALL = 64         # elements to which a row may grow before the loop
 STACK = 3          # cost of stacking an element and loading it again
+SIGNS = {add: 1, sub: -1}                     # of what a sum or difference adds
 SHORT = 4          # loops up to this length keep their work
 
 
 def optimise_scans(tape: Tape, optimise: Callable[[Tape], Tape]) -> Tape:
     """The tape with its loops rewritten; `optimise` is for their bodies."""
-    if not any(node.prim.kind == "scan" for node in tape.nodes):
+    if not any(node.body is not None for node in tape.nodes):
         return tape
     builder = Builder()
     values: dict[int, Value] = {}
@@ -34,16 +36,13 @@ def optimise_scans(tape: Tape, optimise: Callable[[Tape], Tape]) -> Tape:
     for number, name in zip(tape.inputs, tape.names, strict=True):
         values[number] = builder.input(tape.nodes[number].aval, name)
     for number, node in enumerate(tape.nodes):
-        if node.prim.kind == "scan":
+        if node.body is not None:
             used = {tape.nodes[p].params["index"] for p in tape.uses[number]}
             outputs[number] = _Loop(builder, node, [values[i] for i in node.inputs], used, optimise).run()
-        elif node.prim.kind == "pick":
-            values[number] = outputs[node.inputs[0]][node.params["index"]]
-        elif node.prim.kind == "const":
-            values[number] = builder.value(builder.constant(node))
-        elif node.prim.kind != "input":
-            values[number] = builder.value(
-                builder.apply(node.prim, [values[i].number for i in node.inputs], node.params, node.where))
+        elif node.picks is not None:
+            values[number] = outputs[node.inputs[0]][node.picks]
+        elif not node.is_input:
+            values[number] = builder.again(node, [values[i].number for i in node.inputs])
     for guard in tape.guards:
         builder.guard(values[guard.node], guard.expected, guard.where)
     return builder.tape([values[o].number for o in tape.outputs], tape.labels)
@@ -51,7 +50,7 @@ def optimise_scans(tape: Tape, optimise: Callable[[Tape], Tape]) -> Tape:
 
 def size(tape: Tape) -> int:
     """The number of nodes, bodies included."""
-    return len(tape) + sum(size(n.params["body"]) for n in tape.nodes if n.prim.kind == "scan")
+    return len(tape) + sum(size(n.body) for n in tape.nodes if n.body is not None)
 
 
 @dataclass(eq=False)
@@ -161,7 +160,7 @@ class _Loop:
 
     def _can_leave(self, numbers: Iterable[int]) -> bool:
         nodes = self.body.nodes
-        return all(nodes[n].prim.kind == "input" or batchable(nodes[n], [i in self.moving for i in nodes[n].inputs])
+        return all(nodes[n].is_input or batchable(nodes[n], [i in self.moving for i in nodes[n].inputs])
                    for n in numbers)
 
     # --- what leaves behind ------------------------------------------------------------------------
@@ -201,7 +200,7 @@ class _Loop:
         if not self._can_leave(cone):
             return False
         gain = sum(nodes[n].prim.cost * nodes[n].aval.size for n in leaving
-                   if nodes[n].prim.kind == "elementwise" and nodes[n].prim.cost >= HEAVY)
+                   if nodes[n].elementwise and nodes[n].prim.cost >= HEAVY)
         gain += STACK * sum(self.form.input(i).size for i, terms in group.items()
                             if terms and self._outer_sum(i, terms))
         stacked = self.frontier | {self.body.outputs[s] for s in self.stacks - set(self.after)}
@@ -230,10 +229,10 @@ class _Loop:
             if len(body.uses[number]) != 1 or number in body.outputs:
                 return None
             below, (number,) = number, body.uses[number]
-            name, inputs = body.nodes[number].prim.name, body.nodes[number].inputs
-            if name not in ("add", "sub") or inputs[0] == inputs[1] or (name == "sub" and inputs[1] == below):
+            sign, inputs = SIGNS.get(body.nodes[number].prim), body.nodes[number].inputs
+            if sign is None or inputs[0] == inputs[1] or (sign < 0 and inputs[1] == below):
                 return None
-            terms.append((-1 if name == "sub" else 1, inputs[inputs[0] == below]))
+            terms.append((sign, inputs[inputs[0] == below]))
         return terms[::-1]
 
     # --- what is computed before -------------------------------------------------------------------
@@ -255,11 +254,11 @@ class _Loop:
 
     def _worth(self, number: int) -> bool:
         node, nodes = self.body.nodes[number], self.body.nodes
-        if node.prim.kind in ("input", "const", "view", "scan"):
+        if node.is_leaf or node.index_map is not None or node.body is not None:
             return False
         cone = self._cone([number])
         if number not in self.moving:
-            return any(nodes[n].prim.kind == "input" for n in cone)
+            return any(nodes[n].is_input for n in cone)
         dear = sum(_cost(nodes[n]) for n in cone if n in self.moving)
         return (dear >= DEAR and node.aval.size <= self._widest and self.form.length > SHORT
                 and self._can_leave(cone))
@@ -320,7 +319,7 @@ class _Loop:
     def _name(self, number: int) -> str:
         if number in self.body.inputs:
             return self.body.names[self.body.inputs.index(number)]
-        return f"{self.body.nodes[number].prim.name}_{number}"
+        return f"{self.body.nodes[number].prim}_{number}"
 
     def _after(self, batch: Batch) -> None:
         for i, terms in self.after.items():
@@ -343,6 +342,6 @@ def _merged(operands: Iterable[tuple]) -> dict[tuple, list[int]]:
 
 
 def _cost(node: Node) -> int:
-    if node.prim.kind in ("reduce", "contract", "cumulative"):
+    if node.prim.accumulate or node.prim.adds:
         return DEAR
-    return node.prim.cost if node.prim.kind == "elementwise" else 0
+    return node.prim.cost if node.elementwise else 0

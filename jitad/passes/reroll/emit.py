@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from jitad.passes.reroll.spine import Ref, Spine
+from jitad.primitives.index import concatenate, update
 from jitad.primitives.reduce import reduce_all
 from jitad.primitives.view import Map, view
 from jitad.tape.builder import Builder, Value
@@ -95,19 +96,20 @@ class Emitter:
             self.builder.line = node.where
             params = node.params
             prim = node.prim
-            if prim.name not in ("concatenate", "update"):
+            joins = prim is concatenate
+            if not joins and prim is not update:
                 items = tuple(sorted(params.items())) if params else ()
                 self.numbers[number] = self.builder.enter(
                     prim, tuple([self.value(ref).number for ref in refs]), params, items, node.aval)
                 continue
-            if len(refs) >= MANY and prim.name == "concatenate":
+            if len(refs) >= MANY and joins:
                 operands = [self.value(part) if isinstance(part, tuple) else part
                             for part in self._side_by_side(refs, params["axis"])]
             elif len(refs) >= MANY:
                 operands, params = self._stored(refs, params["indices"])
             else:
                 operands = [self.value(ref) for ref in refs]
-            if prim.name == "concatenate" and len(operands) == 1 and len(refs) > 1:
+            if joins and len(operands) == 1 and len(refs) > 1:
                 self.numbers[number] = operands[0].number
             else:
                 self.numbers[number] = self.builder.apply(prim, [v.number for v in operands], params, node.where)

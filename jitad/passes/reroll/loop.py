@@ -15,10 +15,7 @@ from jitad.primitives.scan import loop
 from jitad.primitives.view import expand_dims, view
 from jitad.tape.builder import Builder, Value
 from jitad.tape.tape import Tape
-from jitad.tape.types import Aval, Node
-
-SAFE = frozenset("elementwise reduce contract reshape concatenate cumulative triangle view spread pick const input"
-                 .split())
+from jitad.tape.types import Aval
 
 
 @dataclass(eq=False)
@@ -71,7 +68,7 @@ class LoopBuilder:
     def _check_guards(self) -> None:
         """Guards that come after something that can fail must stay where they are."""
         first, stop = np.searchsorted(self.emitter.guarded, (self.wiring.begin, self.wiring.stop))
-        if first < stop and not all(_safe(node) for node in self.nodes):
+        if first < stop and any(node.can_fail for node in self.nodes):
             raise Unfit
 
     # --- carries ----------------------------------------------------------------------------------
@@ -144,8 +141,9 @@ class LoopBuilder:
         nodes = [emitter.builder.nodes[s] for s, _ in refs]
         avals = {(n.aval.shape, n.aval.dtype) for n in nodes}
         same_view = all(v == refs[0][1] for _, v in refs)
-        if same_view and len(avals) == 1 and all(n.prim.kind == "const" for n in nodes):
-            stack = emitter.builder.const(np.stack([n.params["value"].value for n in nodes]))
+        constants = [n.constant for n in nodes if n.constant is not None]
+        if same_view and len(avals) == 1 and len(constants) == len(nodes):
+            stack = emitter.builder.const(np.stack(constants))
             return self._rows(stack, refs[0][1])
         if all(s == refs[0][0] and v and views.form[v] == views.form[refs[0][1]] for s, v in refs):
             gathered = self._gathered(refs)
@@ -253,10 +251,3 @@ def _storable(aval: Aval) -> Aval:
     if aval.dtype == object:
         raise Unfit
     return aval
-
-
-def _safe(node: Node) -> bool:
-    """Whether evaluating the node cannot raise."""
-    if node.prim.kind == "scan":
-        return all(map(_safe, node.params["body"].nodes))
-    return node.prim.kind in SAFE and (node.aval.dtype.kind in "fb" or node.prim.name != "pow")

@@ -1,15 +1,18 @@
 """Structural sparsity of rules that users have added: read off the rules, not off what they are rules for."""
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from jitad.passes.sparsity.patterns import Pattern, Step, of_matrix, propagate, units
+from jitad.passes.sparsity.patterns import Pattern, of_matrix, units
+from jitad.passes.sparsity.propagate import Application, added, constants_of, propagate, rule
 from jitad.tape.tape import Tape
 
 
-def through_custom(step: Step) -> list[Pattern | None]:
+@rule("custom")
+def through_custom(step: Application) -> Pattern | None:
+    """That of the value, and of what the rules bring."""
+    return added(step, _parts(step))
+
+
+def _parts(step: Application) -> list[Pattern | None]:
     """The parts of the pattern of a custom node: what it depends on by itself, and what either rule brings, whichever
     will be used."""
     params, inputs = step.node.params, step.operands[1:1 + step.node.params["inputs"]]
@@ -23,20 +26,9 @@ def through_custom(step: Step) -> list[Pattern | None]:
     return parts
 
 
-def _backwards(step: Step, tape: Tape, inputs: list[Pattern | None]) -> list[Pattern | None]:
+def _backwards(step: Application, tape: Tape, inputs: list[Pattern | None]) -> list[Pattern | None]:
     """What a rule for cotangents brings: its own pattern, transposed, times that of the inputs."""
     aval = step.node.aval
     found = propagate(tape.nodes, tape.outputs, {tape.inputs[0]: units(aval.shape, 0, aval.size)}, constants_of(tape))
     return [of_matrix(ct.matrix().T.tocsr() @ p.matrix(), aval.shape)
             for ct, p in zip(found, inputs, strict=True) if ct is not None and p is not None]
-
-
-def constants_of(tape: Tape) -> Any:
-    """The integers of a tape that are known: its constants."""
-    def value(number: int) -> np.ndarray | None:
-        node = tape.nodes[number]
-        return node.params["value"].value if node.prim.kind == "const" else None
-    return value
-
-
-__all__ = ["constants_of", "through_custom"]

@@ -1,25 +1,14 @@
-"""Structural sparsity, read off the tape: which elements of a value may depend on which elements of others.
-
-A `Pattern` has a set of columns for each element of a value. Elements with one set share it, so that what does not
-look at sets (views, gathers, joins) is done by the row of the table itself on their numbers, and a result in which
-everything depends on everything costs one set. `propagate` walks the tape with a rule for each kind of row
-(`rules`); kinds without one are dense: every element of the result may depend on all that any operand
-depends on. So a pattern is never too small, whatever new rows there are.
-
-The idea is that of propagating index sets (A. Griewank, A. Walther, "Evaluating Derivatives", 2nd ed. 2008, section
-7.1).
+"""Patterns: a set of columns for each element of an array. Elements with one set share it, so that what does not look
+at sets is done on their numbers, and a result in which everything depends on everything costs one set.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
-
-from jitad.passes.differentiate.modes import CARRYING
-from jitad.tape.types import Node
 
 Table = Any                                       # scipy.sparse.csr_array of booleans, a row for each set
 
@@ -38,86 +27,6 @@ class Pattern:
     def moved(self, rows: np.ndarray) -> Pattern:
         return Pattern(rows, self.table)
 
-
-Known = dict[int, "list[Pattern | None] | Pattern | None"]     # of a scan, a pattern for each output
-Concrete = Callable[[int], "np.ndarray | None"]
-
-
-@dataclass(frozen=True)
-class Step:
-    """A node with the patterns of its operands, None where nothing is depended upon; `index` gives the values of an
-    operand that holds places, or None if these are not known."""
-
-    node: Node
-    nodes: Sequence[Node]
-    operands: list[Pattern | None]
-    concrete: Concrete
-
-    @property
-    def shapes(self) -> list[tuple[int, ...]]:
-        return [self.nodes[i].aval.shape for i in self.node.inputs]
-
-    def index(self, first: int) -> list[np.ndarray] | None:
-        """The values of the operands from `first` on; None unless all are known."""
-        found = [self.concrete(i) for i in self.node.inputs[first:]]
-        return None if any(x is None for x in found) else found         # type: ignore[return-value]
-
-    def joint(self, operands: Sequence[Pattern | None] | None = None) -> tuple[list[np.ndarray], Table]:
-        """The rows of operands as rows of one table, one 0 for what depends on nothing."""
-        operands = self.operands if operands is None else operands
-        starts: dict[int, int] = {}
-        tables, count = [], 0
-        for p in operands:
-            if p is not None and id(p.table) not in starts:
-                starts[id(p.table)] = count
-                tables.append(p.table)
-                count += p.table.shape[0]
-        rows = [np.zeros((), np.int64) if p is None else np.where(p.rows, p.rows + starts[id(p.table)], 0)
-                for p in operands]
-        return rows, tables[0] if len(tables) == 1 else stacked(tables)
-
-
-def propagate(nodes: Sequence[Node], wanted: Iterable[int], known: Mapping[int, Pattern],
-              concrete: Concrete) -> list[Pattern | None]:
-    """The patterns of the nodes `wanted`, where those of the nodes `known` are given and what does not depend on these
-    is constant."""
-    from jitad.passes.sparsity.rules import rule_for
-
-    wanted = list(wanted)
-    found: Known = dict(known)
-    for number in _needed(nodes, wanted, known):
-        node = nodes[number]
-        if node.aval.dtype.char not in CARRYING:
-            continue
-        if node.prim.kind == "pick":
-            found[number] = _output(found.get(node.inputs[0]), node)
-            continue
-        operands: Any = [found.get(i) for i in node.inputs]
-        if any(p is not None for p in operands):
-            found[number] = rule_for(node)(Step(node, nodes, operands, concrete))
-    return [found.get(n) for n in wanted]                              # type: ignore[misc]
-
-
-def _output(bundle: list[Pattern | None] | Pattern | None, pick: Node) -> Pattern | None:
-    """That of one output of a bundle; of a dense one, what all depend on."""
-    if isinstance(bundle, Pattern):
-        return bundle.moved(np.full(pick.aval.shape, bundle.rows.flat[0]))
-    return None if bundle is None else bundle[pick.params["index"]]
-
-
-def _needed(nodes: Sequence[Node], wanted: Iterable[int], known: Mapping[int, Any]) -> list[int]:
-    """What is between the nodes that are known and those that are wanted, in order."""
-    live: set[int] = set()
-    stack = [n for n in wanted if n not in known]
-    while stack:
-        number = stack.pop()
-        if number not in live:
-            live.add(number)
-            stack += [i for i in nodes[number].inputs if i not in known]
-    return sorted(live)
-
-
-# --- sets ------------------------------------------------------------------------------------------------
 
 def units(shape: tuple[int, ...], first: int, width: int) -> Pattern:
     """The pattern of independent elements, which are the columns from `first` on, of `width`."""
@@ -193,4 +102,32 @@ def _same(table: Table, other: np.ndarray, lengths: np.ndarray) -> bool:
     return bool((table.indices == table.indices[np.arange(len(table.indices)) + shift]).all())
 
 
-__all__ = ["Concrete", "Pattern", "Step", "Table", "empty", "of_matrix", "propagate", "stacked", "united", "units"]
+def both(rows: Sequence[np.ndarray], table: Any) -> Pattern:
+    """The union, element by element, of patterns of one shape."""
+    kinds, shape = rows[0].ravel(), rows[0].shape
+    members = [np.unique(kinds)]
+    kinds = np.searchsorted(members[0], kinds)
+    for more in rows[1:]:
+        sets = table.shape[0]
+        pairs, kinds = np.unique(kinds * sets + more.ravel(), return_inverse=True)
+        members = [*(m[pairs // sets] for m in members), pairs % sets]
+    count = len(members[0])
+    numbers, merged = united(np.tile(np.arange(count), len(members)), np.concatenate(members), count, table)
+    return Pattern(numbers[kinds].reshape(shape), merged)
+
+
+def over(pattern: Pattern, axes: Sequence[int]) -> Pattern:
+    """The union over some axes, which are lost."""
+    rows = pattern.rows
+    kept = [d for d in range(rows.ndim) if d not in axes]
+    if len(kept) == rows.ndim:
+        return pattern
+    shape = tuple(rows.shape[d] for d in kept)
+    count = int(np.prod(shape, dtype=np.int64))
+    groups = np.arange(count).reshape([rows.shape[d] if d in kept else 1 for d in range(rows.ndim)])
+    numbers, table = united(np.broadcast_to(groups, rows.shape).ravel(), rows.ravel(), count, pattern.table)
+    return Pattern(numbers.reshape(shape), table)
+
+
+def broadcast(pattern: Pattern, shape: tuple[int, ...]) -> Pattern:
+    return pattern.moved(np.broadcast_to(pattern.rows, shape))

@@ -1,7 +1,6 @@
-"""How the sets of `patterns` go through a row of the table: a rule for each kind, dense where there is none."""
+"""How patterns go through a row of the table: a rule for each kind."""
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -9,95 +8,18 @@ import numpy as np
 
 from jitad.errors import UnsupportedOperationError
 from jitad.passes.differentiate.modes import partials_of
-from jitad.passes.sparsity.patterns import Pattern, Step, united
-from jitad.primitives.linalg.matrices import in_columns, leading
+from jitad.passes.sparsity.patterns import Pattern, both, broadcast, over, united
+from jitad.passes.sparsity.propagate import Application, added, rule
 from jitad.primitives.reduce import parse
 from jitad.primitives.view import places
 from jitad.tape.builder import Builder
-from jitad.tape.types import Aval, Node, Primitive
-
-Rule = Callable[[Step], "list[Pattern | None] | Pattern | None"]
-RULES: dict[str, Rule] = {}
-
-
-def rule(*kinds: str) -> Callable[[Rule], Rule]:
-    """Register the rule of some kinds of row."""
-    def register(function: Rule) -> Rule:
-        RULES.update(dict.fromkeys(kinds, function))
-        return function
-    return register
-
-
-def rule_for(node: Node) -> Rule:
-    if node.prim.kind == "scan":
-        from jitad.passes.sparsity.scan import through_scan
-
-        return through_scan
-    return RULES.get(node.prim.kind, dense)
-
-
-# --- what all rules are made of ----------------------------------------------------------------------------
-
-def both(rows: Sequence[np.ndarray], table: Any) -> Pattern:
-    """The union, element by element, of patterns of one shape."""
-    kinds, shape = rows[0].ravel(), rows[0].shape
-    members = [np.unique(kinds)]
-    kinds = np.searchsorted(members[0], kinds)
-    for more in rows[1:]:
-        sets = table.shape[0]
-        pairs, kinds = np.unique(kinds * sets + more.ravel(), return_inverse=True)
-        members = [*(m[pairs // sets] for m in members), pairs % sets]
-    count = len(members[0])
-    numbers, merged = united(np.tile(np.arange(count), len(members)), np.concatenate(members), count, table)
-    return Pattern(numbers[kinds].reshape(shape), merged)
-
-
-def over(pattern: Pattern, axes: Sequence[int]) -> Pattern:
-    """The union over some axes, which are lost."""
-    rows = pattern.rows
-    kept = [d for d in range(rows.ndim) if d not in axes]
-    if len(kept) == rows.ndim:
-        return pattern
-    shape = tuple(rows.shape[d] for d in kept)
-    count = int(np.prod(shape, dtype=np.int64))
-    groups = np.arange(count).reshape([rows.shape[d] if d in kept else 1 for d in range(rows.ndim)])
-    numbers, table = united(np.broadcast_to(groups, rows.shape).ravel(), rows.ravel(), count, pattern.table)
-    return Pattern(numbers.reshape(shape), table)
-
-
-def broadcast(pattern: Pattern, shape: tuple[int, ...]) -> Pattern:
-    return pattern.moved(np.broadcast_to(pattern.rows, shape))
-
-
-def added(step: Step, parts: Sequence[Pattern | None]) -> Pattern | None:
-    """The union of patterns of one shape."""
-    some = [p for p in parts if p is not None]
-    if len(some) < 2:
-        return some[0] if some else None
-    return both(*step.joint(some))
-
-
-def dense(step: Step) -> Pattern | None:
-    """Every element may depend on all that the operands depend on; example by example where the leading dimensions are
-    a batch."""
-    node, first = step.node, step.shapes[0]
-    batch = first[:-2] if node.prim.batch in (leading, in_columns) and node.aval.dtype != object else ()
-    if any(shape[:len(batch)] != batch for shape in (*step.shapes, node.aval.shape)):
-        batch = ()
-    parts = [None if p is None else over(p, range(len(batch), p.rows.ndim)) for p in step.operands]
-    found = added(step, parts)
-    if found is None:
-        return None
-    return broadcast(found.moved(found.rows.reshape(batch + (1,) * (node.aval.ndim - len(batch)))), node.aval.shape)
-
+from jitad.tape.types import Aval, Primitive
 
 # --- kind by kind ------------------------------------------------------------------------------------------
 
 @rule("elementwise")
-def _elementwise(step: Step) -> Pattern | None:
+def _elementwise(step: Application) -> Pattern | None:
     node = step.node
-    if node.prim.name == "stop_gradient":
-        return None
     dtypes = tuple(step.nodes[i].aval.dtype for i in node.inputs)
     moving = _moving(node.prim, dtypes, tuple(sorted(node.params.items())))
     return added(step, [p if m else None for p, m in zip(step.operands, moving, strict=True)])
@@ -119,21 +41,21 @@ def _moving(prim: Primitive, dtypes: tuple[Any, ...], params: tuple[tuple[str, A
 
 
 @rule("view", "reshape", "triangle")
-def _alone(step: Step) -> Pattern | None:
+def _alone(step: Application) -> Pattern | None:
     """The row itself, on the numbers of the sets."""
     (pattern,) = step.operands
     return pattern and pattern.moved(np.asarray(step.node.prim.evaluate(pattern.rows, **step.node.params)))
 
 
 @rule("concatenate", "update")
-def _joined(step: Step) -> Pattern:
+def _joined(step: Application) -> Pattern:
     rows, table = step.joint()
     full = [np.broadcast_to(r, shape) for r, shape in zip(rows, step.shapes, strict=True)]
     return Pattern(np.asarray(step.node.prim.evaluate(*full, **step.node.params)), table)
 
 
 @rule("spread")
-def _spread(step: Step) -> Pattern | None:
+def _spread(step: Application) -> Pattern | None:
     (pattern,), shape = step.operands, step.node.params["shape"]
     assert pattern is not None
     at = places(step.node.params["index"], pattern.rows.shape)
@@ -148,7 +70,7 @@ def _into(pattern: Pattern, groups: np.ndarray, shape: tuple[int, ...]) -> Patte
 
 
 @rule("gather")
-def _gather(step: Step) -> Pattern | None:
+def _gather(step: Application) -> Pattern | None:
     pattern, axes = step.operands[0], step.node.params["axes"]
     if pattern is None:
         return None
@@ -159,12 +81,12 @@ def _gather(step: Step) -> Pattern | None:
 
 
 @rule("scatter")
-def _scatter(step: Step) -> Pattern | None:
+def _scatter(step: Application) -> Pattern | None:
     pattern = step.operands[0]
     return pattern and _scattered(step, pattern, step.node.params["axes"], step.node.params["shape"], step.index(1))
 
 
-def _scattered(step: Step, pattern: Pattern, axes: tuple[int, ...], shape: tuple[int, ...],
+def _scattered(step: Application, pattern: Pattern, axes: tuple[int, ...], shape: tuple[int, ...],
                index: list[np.ndarray] | None) -> Pattern:
     if index is not None:
         board = np.moveaxis(np.arange(int(np.prod(shape, dtype=np.int64))).reshape(shape), axes, range(len(axes)))
@@ -175,7 +97,7 @@ def _scattered(step: Step, pattern: Pattern, axes: tuple[int, ...], shape: tuple
 
 
 @rule("put")
-def _put(step: Step) -> Pattern | None:
+def _put(step: Application) -> Pattern | None:
     base, values, *_ = step.operands
     index, axes, shape = step.index(2), step.node.params["axes"], step.node.aval.shape
     if index is not None:
@@ -186,13 +108,13 @@ def _put(step: Step) -> Pattern | None:
 
 
 @rule("reduce")
-def _reduce(step: Step) -> Pattern | None:
+def _reduce(step: Application) -> Pattern | None:
     (pattern,) = step.operands
     return pattern and over(pattern, step.node.params["axes"])
 
 
 @rule("contract")
-def _contract(step: Step) -> Pattern | None:
+def _contract(step: Application) -> Pattern | None:
     """Each operand summed over the letters that the result does not have, then their union."""
     left, right, out = parse(step.node.params["spec"])
     parts = []
@@ -207,15 +129,8 @@ def _contract(step: Step) -> Pattern | None:
     return added(step, parts)
 
 
-@rule("custom")
-def _custom(step: Step) -> Pattern | None:
-    from jitad.passes.sparsity.custom import through_custom
-
-    return added(step, through_custom(step))
-
-
 @rule("cumulative", "recurrence")
-def _cumulative(step: Step) -> Pattern | None:
+def _cumulative(step: Application) -> Pattern | None:
     """The union of all before, in steps that double."""
     axis, reverse = step.node.params["axis"], step.node.params["reverse"]
     found, reach = added(step, step.operands), 1
@@ -228,4 +143,3 @@ def _cumulative(step: Step) -> Pattern | None:
     return found
 
 
-__all__ = ["RULES", "added", "both", "broadcast", "dense", "over", "rule_for"]

@@ -10,14 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from jitad.passes.sparsity.custom import constants_of
-from jitad.passes.sparsity.patterns import Pattern, Step, empty, of_matrix, propagate, stacked, units
+from jitad.passes.sparsity.patterns import Pattern, empty, of_matrix, stacked, units
+from jitad.passes.sparsity.propagate import Application, constants_of, propagate, rule
 from jitad.primitives.scan import Form
 
 STEPS = 4096                       # of longer loops the carries are what they may be at any step
 
 
-def through_scan(step: Step) -> list[Pattern | None]:
+@rule("scan")
+def through_scan(step: Application) -> list[Pattern | None]:
     """A pattern for each output of a scan."""
     form, width = Form.of(step.node), next(p for p in step.operands if p is not None).table.shape[1]
     inside, spans = _body(form)
@@ -50,14 +51,14 @@ def _body(form: Form) -> tuple[Any, list[int]]:
     return stacked(parts), spans
 
 
-def _matrix(step: Step, form: Form, places: range, width: int) -> Any:
+def _matrix(step: Application, form: Form, places: range, width: int) -> Any:
     """The sets of the operands at some places, below one another."""
     parts = [empty(width, form.input(p).size) if step.operands[p] is None else step.operands[p].matrix()  # type: ignore[union-attr]
              for p in places]
     return stacked(parts) if parts else empty(width, 0)
 
 
-def _brought(step: Step, form: Form, inside: Any, spans: list[int], width: int) -> Any:
+def _brought(step: Application, form: Form, inside: Any, spans: list[int], width: int) -> Any:
     """What the arrays that are walked, and what is the same at each step, bring to the outputs of the body: a row for
     each position and element."""
     height = inside.shape[0]
@@ -137,5 +138,3 @@ def _outputs(form: Form, carries: Any, stacks: Any, each: int) -> list[Pattern |
         start += size
     return found
 
-
-__all__ = ["through_scan"]

@@ -35,8 +35,8 @@ def places_apart(tape: Tape, on_data: Collection[int]) -> Tape:
 
 def _place(builder: Builder, tape: Tape, values: dict[int, Value], index: int, length: int) -> int:
     node = tape.nodes[index]
-    indices: Sequence[int] = node.inputs if node.prim is wrapped else [index]
-    lengths = node.params["lengths"] if node.prim is wrapped else (length,)
+    indices: Sequence[int]
+    indices, lengths = (node.inputs, node.params["lengths"]) if node.prim is wrapped else ([index], (length,))
     return builder.apply(within, [values[i].number for i in indices], {"lengths": lengths}, node.where)
 
 

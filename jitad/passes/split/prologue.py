@@ -18,7 +18,7 @@ from jitad.primitives.custom import has_code
 from jitad.primitives.index import within
 from jitad.primitives.reduce import parse
 from jitad.tape.builder import Builder, Value
-from jitad.tape.tape import Tape
+from jitad.tape.tape import Tape, needed
 from jitad.tape.types import Aval, Node
 
 DEAR = 8              # cost of elementwise work, for each element, from which its result is stored
@@ -98,7 +98,7 @@ class _Splitting:
         tape, found = self.tape, set[int]()
         for number in self.varying:
             for source in tape.nodes[number].inputs:
-                while tape.nodes[source].prim.kind in ("view", "reshape"):
+                while _shown(tape.nodes[source]):
                     source = tape.nodes[source].inputs[0]
                 found.add(source)
         return found
@@ -106,14 +106,14 @@ class _Splitting:
     def _worth(self, number: int) -> bool:
         """Whether the result of a node that depends on data alone is better stored than computed each time."""
         node = self.tape.nodes[number]
-        kind, size = node.prim.kind, node.aval.size
-        if kind in ("input", "const", "scan") or node.aval.dtype == object or not size or not self._bound(number):
+        size = node.aval.size
+        if node.is_leaf or node.body is not None or node.aval.dtype == object or not size or not self._bound(number):
             return False
-        if node.prim is within:
+        if _checks(node):
             return True
-        if kind == "view":
+        if node.index_map is not None:
             return _strided(node, self.tape.nodes[node.inputs[0]].aval)
-        if kind in ("reshape", "iota"):
+        if _shown(node) or node.prim.shape_only:
             return False
         if size == 1:
             return True
@@ -146,10 +146,10 @@ class _Splitting:
         while stack:
             number = stack.pop()
             node = self.tape.nodes[number]
-            if number in seen or node.prim.kind == "const":
+            if number in seen or node.constant is not None:
                 continue
             seen.add(number)
-            if node.prim.kind in ("view", "reshape") or _pointwise(node):
+            if _shown(node) or _pointwise(node):
                 cost += node.prim.cost * min(node.aval.size / size, 1) if _pointwise(node) else 0
                 stack += node.inputs
             else:
@@ -162,7 +162,7 @@ class _Splitting:
         for number in self.bound:
             values[number] = builder.input(self.tape.nodes[number].aval, self._name(number))
         guards = [g for g in self.tape.guards if g.node not in self.varying] if self.hoist else []
-        self._replay(builder, values, _needed(self.tape, [*self.stored, *(g.node for g in guards)]))
+        self._replay(builder, values, _numbers(self.tape, [*self.stored, *(g.node for g in guards)]))
         for guard in guards:
             builder.guard(values[guard.node], guard.expected, guard.where)
         return builder.finish([values[number] for number in self.stored])
@@ -174,7 +174,7 @@ class _Splitting:
         for place, number in enumerate(self.stored):
             aval = self.tape.nodes[number].aval
             values[number] = builder.input(Aval(aval.shape, aval.dtype), f"hoisted_{place}")
-            if self.tape.nodes[number].prim is within:
+            if _checks(self.tape.nodes[number]):
                 values[number] = trust(values[number], self.tape.nodes[number].params["lengths"])
         self._replay(builder, values, self.computed)
         for guard in self.tape.guards:
@@ -188,26 +188,34 @@ class _Splitting:
     def _replay(self, builder: Builder, values: dict[int, Value], numbers: Iterable[int]) -> None:
         for number in sorted(numbers):
             node = self.tape.nodes[number]
-            if number not in values and node.prim.kind != "input":
+            if number not in values and not node.is_input:
                 values[number] = builder.again(node, [values[i].number for i in node.inputs])
 
 
-def _needed(tape: Tape, numbers: Iterable[int]) -> set[int]:
-    found, stack = set[int](), list(numbers)
-    while stack:
-        number = stack.pop()
-        if number not in found:
-            found.add(number)
-            stack += tape.nodes[number].inputs
-    return found
+def _numbers(tape: Tape, wanted: Iterable[int]) -> list[int]:
+    return [number for number, found in enumerate(needed(tape.nodes, wanted)) if found]
+
+
+def _checks(node: Node) -> bool:
+    """Whether a node checks indices, and gives places to trust."""
+    return node.prim is within
+
+
+def _shown(node: Node) -> bool:
+    """Whether a node shows the elements of another one."""
+    return node.prim.kind in ("view", "reshape")
+
+
+def _product(node: Node) -> bool:
+    return node.prim.kind == "contract"
 
 
 def _pointwise(node: Node) -> bool:
     """Elementwise, or a product of arrays along separate dimensions."""
-    if node.prim.kind == "contract":
+    if _product(node):
         left, right, out = parse(node.params["spec"])
         return {*left, *right} == {*out}
-    return node.prim.kind == "elementwise"
+    return node.elementwise
 
 
 def _strided(node: Node, source: Aval) -> bool:
@@ -230,4 +238,4 @@ def _thin(tape: Tape, number: int) -> bool:
         return False
     users = [tape.nodes[user] for user in tape.uses[number]]
     return bool(users) and number not in tape.outputs and all(
-        user.prim.kind == "contract" and not _pointwise(user) for user in users)
+        _product(user) and not _pointwise(user) for user in users)

@@ -12,7 +12,8 @@ from jitad.call.build.derive import _by_columns
 from jitad.call.build.sparse import sparse_hessian, sparse_jacobian, structure
 from jitad.passes.differentiate.modes import one, pullback
 from jitad.passes.sparsity.colours import columns_apart, single, star
-from jitad.passes.sparsity.patterns import propagate, units
+from jitad.passes.sparsity.patterns import units
+from jitad.passes.sparsity.propagate import propagate
 from jitad.primitives.core import stop_gradient
 from jitad.primitives.index import gather, put, scatter
 from jitad.primitives.reduce import contract, cumsum, reduce_sum
@@ -188,7 +189,7 @@ def test_a_loop_that_remembers():
 
 
 def test_of_long_loops_carries_may_be_what_they_are_at_any_step(monkeypatch):
-    monkeypatch.setattr("jitad.sparsity_scan.STEPS", 2)
+    monkeypatch.setattr("jitad.passes.sparsity.scan.STEPS", 2)
     builder, x, _, stacks = chain(lambda before, now: [now, before * now, now], 1, [1], 5)
     pattern = check(builder, stacks, [x], [np.arange(1.0, 7)])
     assert pattern[:5].all()
