@@ -13,14 +13,14 @@ class Rules(Generic[Rule]):
     """A rule for each of some rows and kinds of row; calling the table registers one for names of either."""
 
     def __init__(self) -> None:
-        self._rules: dict[str, Rule] = {}
+        self.by_name: dict[str, Rule] = {}
 
     def __call__(self, *names: str) -> Callable[[Rule], Rule]:
         def register(rule: Rule) -> Rule:
-            self._rules.update(dict.fromkeys(names, rule))
+            self.by_name.update(dict.fromkeys(names, rule))
             return rule
         return register
 
     def of(self, prim: Primitive) -> Rule | None:
         """The rule of the row itself, else that of its kind."""
-        return self._rules.get(prim.name) or self._rules.get(prim.kind)
+        return self.by_name.get(prim.name) or self.by_name.get(prim.kind)

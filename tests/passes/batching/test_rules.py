@@ -10,7 +10,7 @@ import pytest
 
 import jitad.primitives  # noqa: F401  (fills the table)
 from jitad.passes.batching.batched import batched
-from jitad.passes.batching.rules import RULES, full
+from jitad.passes.batching.rules import full, rule
 from jitad.primitives.core import stop_gradient
 from jitad.tape.builder import Builder
 from jitad.tape.evaluate import evaluate
@@ -66,7 +66,7 @@ def test_a_batch_is_a_loop_of_evaluations(row: Any, number: int) -> None:
 
 def test_a_row_without_a_rule_is_done_in_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TABLE["solve"], "batch", None)
-    monkeypatch.delitem(RULES, "concatenate")
+    monkeypatch.delitem(rule.by_name, "concatenate")
     for flags in product((False, True), repeat=2):
         check(TABLE["solve"], 0, flags)
         check(TABLE["concatenate"], 0, flags)
