@@ -14,7 +14,7 @@ from jitad.call.request.request import Arguments
 from jitad.call.request.results import bare, write_out
 from jitad.call.warm import free_function
 from jitad.compile.entry.arguments import argument_type
-from jitad.compile.entry.kernel_errors import Miss, StatusMiss, weakly
+from jitad.compile.entry.kernel_errors import KernelMiss, StatusMiss, weakly
 from jitad.compile.llvm.fork_guard import gate
 from jitad.errors import SignatureError
 from jitad.passes.split.prologue import THIN, Split, split
@@ -140,7 +140,7 @@ class BoundFunction:
             for way in self._ways:
                 try:
                     return way.call(*args)
-                except (Miss, TypeError, OverflowError):
+                except (KernelMiss, TypeError, OverflowError):
                     continue
         if "out" in kwargs and not self._transformed._own_out:
             out = kwargs.pop("out")
@@ -270,7 +270,7 @@ class BoundTape:
 
 @dataclass(frozen=True)
 class _Way:
-    """A bound tape, and how it is called: ``call(*free)``, which raises `Miss` for what it does not serve."""
+    """A bound tape, and how it is called: ``call(*free)``, which raises `KernelMiss` for what it does not serve."""
 
     bound: BoundTape
     arguments: Arguments
@@ -309,7 +309,7 @@ class _Way:
             try:
                 if not kwargs:
                     return call(*args)
-            except (Miss, TypeError, OverflowError):
+            except (KernelMiss, TypeError, OverflowError):
                 pass
             return otherwise(*args, **kwargs)
         return either

@@ -7,17 +7,17 @@ from typing import Any
 
 from jitad.cache.keys.signature import Signature
 from jitad.call.build.entry import Entry
-from jitad.compile.entry.kernel_errors import Miss, StatusMiss, is_marked
+from jitad.compile.entry.kernel_errors import KernelMiss, StatusMiss, is_marked
 
 MISSED: Any = object()                                   # instead of a result
-_MISSES = (Miss, TypeError, OverflowError)               # the last for integers beyond 64 bits
+_MISSES = (KernelMiss, TypeError, OverflowError)               # the last for integers beyond 64 bits
 
 
 class Remembered:
     """An entry that `home` calls without asking the cache, until the cache drops it. Holds `home` weakly: no cycles, so
     that a function made in a loop goes, with the arrays that it captures, as soon as it is no longer used."""
 
-    warm: Callable[..., Any] | None = None               # raises `Miss` for what it does not serve
+    warm: Callable[..., Any] | None = None               # raises `KernelMiss` for what it does not serve
     call: Callable[..., Any] | None = None               # goes on to the function itself then
 
     def __init__(self, home: Any, signature: Signature, entry: Entry):
@@ -93,5 +93,5 @@ def either(ways: list[Any]) -> Callable[..., Any]:
                 return way(*args, **kwargs)
             except StatusMiss:
                 continue
-        raise Miss
+        raise KernelMiss
     return warm

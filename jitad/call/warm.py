@@ -1,7 +1,7 @@
 """The warm path: one generated function that checks, fetches the captures and calls the kernel.
 
 It stands for a `Transformed` whose last call had this signature. Whatever it does not
-expect ends in `Miss` or `TypeError`, and the slow path looks further. Types and
+expect ends in `KernelMiss` or `TypeError`, and the slow path looks further. Types and
 shapes of arrays are checked by the kernel itself.
 """
 from __future__ import annotations
@@ -22,7 +22,7 @@ from jitad.cache.keys.guards import is_atom
 from jitad.cache.keys.identity import Target
 from jitad.cache.keys.signature import describe
 from jitad.call.build.entry import Entry
-from jitad.compile.entry.kernel_errors import Miss
+from jitad.compile.entry.kernel_errors import KernelMiss
 from jitad.trace.leaves import as_plain, is_complex, is_dynamic, is_plain, packed
 from jitad.trace.pytree import TreeDef, bare, count_leaves, leaves_of
 
@@ -45,7 +45,7 @@ def warm_function(entry: Entry, kernel: Any, target: Target, counters: Any, leav
     if entry.keywords and not (named and all(n.isidentifier() and not iskeyword(n) for n in entry.keywords)):
         return None
     counting = kernel.counting(counters.cell)
-    bound: dict[str, Any] = {**source.bound, f"{PREFIX}miss": Miss, f"{PREFIX}kernel": counting or kernel.call,
+    bound: dict[str, Any] = {**source.bound, f"{PREFIX}miss": KernelMiss, f"{PREFIX}kernel": counting or kernel.call,
                              f"{PREFIX}counters": counters, f"{PREFIX}error": Exception,
                              f"{PREFIX}finish": entry.result.build}
     heads = [name if named and name else f"{PREFIX}p{i}" for i, name in enumerate(names)]
@@ -89,8 +89,8 @@ def direct_function(entry: Entry, kernel: Any, target: Target, counters: Any, le
 def free_function(structures: Sequence[TreeDef], leaves: Sequence[Any], call: Callable[..., Any],
                   finish: Callable[[Any], Any] | None) -> Callable[..., Any] | None:
     """`call` of the dynamic leaves, as a function of arguments of these structures; `finish` makes the result. Raises
-    `Miss` for others. None where a static leaf could only be told by a snapshot."""
-    bound: dict[str, Any] = {f"{PREFIX}miss": Miss, f"{PREFIX}kernel": call, f"{PREFIX}finish": finish,
+    `KernelMiss` for others. None where a static leaf could only be told by a snapshot."""
+    bound: dict[str, Any] = {f"{PREFIX}miss": KernelMiss, f"{PREFIX}kernel": call, f"{PREFIX}finish": finish,
                              f"{PREFIX}error": Exception}
     writer = _TakingApart(bound)
     heads = [f"{PREFIX}p{i}" for i in range(len(structures))]
@@ -216,7 +216,7 @@ def _flattener(tree: TreeDef) -> Callable[[Any], list[Any]]:
     def flatten(value: Any) -> list[Any]:
         leaves, found = leaves_of(value)
         if found != tree:
-            raise Miss
+            raise KernelMiss
         return leaves
     return flatten
 

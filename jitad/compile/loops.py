@@ -13,14 +13,14 @@ Assign      a new value for such a variable
 Combine     ``variable = variable op expr`` with op one of add, max, min, and, or; the order
             of an ``add`` is free (reassociation is what lets a sum run in vector lanes);
             ``add_in_order`` keeps it
-Store       one element of a buffer is set
+Write       one element of a buffer is set
 Update      ``buffer[index] = buffer[index] op expr``
 Fill        every element of a buffer is set to a number
 Loop        ``for variable in range(start, stop)``; `step` greater than one only
             on the loops over blocks
 Stop        leave the loop around unless the condition holds
 Transpose   a matrix between two buffers: ``target[t + c * rows + r] = source[s + r * columns + c]``
-Call        a routine of the runtime on whole buffers (factorizations, BLAS)
+CallRoutine a routine of the runtime on whole buffers (factorizations, BLAS)
 Return      stop with a status unless the condition holds
 Note        a line for the reader
 =========== =====================================================================
@@ -101,7 +101,7 @@ class Combine:
 
 
 @dataclass
-class Store:
+class Write:
     buffer: str
     index: tuple[Expr, ...]
     expr: Expr
@@ -150,7 +150,7 @@ class Transpose:
 
 
 @dataclass
-class Call:
+class CallRoutine:
     """`routine(*buffers, *numbers)`; the routine returns a status, zero for success."""
 
     routine: str
@@ -171,8 +171,8 @@ class Note:
     text: str
 
 
-Statement = (Let | Accumulator | Assign | Combine | Store | Update | Fill | Loop | Stop | Transpose | Call | Return
-             | Note)
+Statement = (Let | Accumulator | Assign | Combine | Write | Update | Fill | Loop | Stop | Transpose | CallRoutine
+             | Return | Note)
 
 
 @dataclass(frozen=True)

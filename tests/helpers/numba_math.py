@@ -9,7 +9,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic as numba_intrinsic
 
-from jitad.compile.llvm.ir import Global, Signature
+from jitad.compile.llvm.ir import FunctionType, Global
 from jitad.compile.scalar.expressions import expansion
 
 KINDS: dict[str, ir.Type] = {"double": ir.DoubleType(), "i64": ir.IntType(64), "i32": ir.IntType(32),
@@ -69,7 +69,7 @@ def _known(module: ir.Module, name: str, arity: int) -> ir.Function:
 
 def _add(module: ir.Module, known: Global) -> None:
     kind = known.type.pointee
-    if not isinstance(kind, Signature):
+    if not isinstance(kind, FunctionType):
         _Constant(module, ir.IntType(8), known.name).lines = known.lines
         return
     signature = ir.FunctionType(KINDS[kind.result.text], [KINDS[k.text] for k in kind.kinds])

@@ -77,7 +77,7 @@ def on_machine(derivation: Derivation, forced: bool) -> tuple[TapeMachine, Resul
 
     Raises `UnsupportedOperationError` instead if the machine is asked for.
     """
-    from jitad.compile.tapemachine.machine import Unfit, machine_of
+    from jitad.compile.tapemachine.machine import Unsuitable, machine_of
 
     asked, builder = PARTS[derivation.request.what], derivation.builder
     scalar = derivation.scalar if "gradient" in asked else None
@@ -86,7 +86,7 @@ def on_machine(derivation: Derivation, forced: bool) -> tuple[TapeMachine, Resul
     most = max(GROWTH * len(builder.nodes), FORCED if forced else 0)
     try:
         return machine_of(builder, values[:len(values) - len(wrt)], scalar, wrt, most), result
-    except (Unfit, UnsupportedOperationError) as error:
+    except (Unsuitable, UnsupportedOperationError) as error:
         if not forced:
             return None
         raise UnsupportedOperationError(

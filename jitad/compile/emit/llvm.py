@@ -16,14 +16,14 @@ import numpy as np
 from jitad.compile.emit.loop_hints import NO_LANES, Hint, loop_hints
 from jitad.compile.emit.transpose import emit_transpose
 from jitad.compile.llvm import ir
-from jitad.compile.llvm.builder import CONTRACT, FREE_ORDER, Builder
+from jitad.compile.llvm.builder import CONTRACT, FREE_ORDER, IRBuilder
 from jitad.compile.llvm.ir import BOOL, INT8, INT32, INT64, RAW, VOID
 from jitad.compile.loops import (
     STATUS_MEMORY,
     Accumulator,
     Assign,
     Buffer,
-    Call,
+    CallRoutine,
     Combine,
     Fill,
     Let,
@@ -33,9 +33,9 @@ from jitad.compile.loops import (
     Return,
     Statement,
     Stop,
-    Store,
     Transpose,
     Update,
+    Write,
 )
 from jitad.compile.routines.table import build_routine
 from jitad.compile.scalar.expressions import TYPES, build, constant
@@ -62,19 +62,19 @@ def parameter_types(program: Program) -> list[ir.Type]:
     return kinds
 
 
-def emit_llvm(program: Program, module: ir.Module, name: str) -> ir.Function:
+def emit_llvm(program: Program, module: ir.Module, name: str) -> ir.IRFunction:
     """Build the kernel of `program` in `module`."""
-    function = ir.Function(module, INT64, parameter_types(program), name, apart=True)
+    function = ir.IRFunction(module, INT64, parameter_types(program), name, apart=True)
     _Emitter(program, function).run()
     return function
 
 
 class _Emitter:
-    def __init__(self, program: Program, function: ir.Function):
+    def __init__(self, program: Program, function: ir.IRFunction):
         self.program, self.function = program, function
-        self.slots = Builder(function, function.append_basic_block("entry"))       # for what is on the stack
+        self.slots = IRBuilder(function, function.append_basic_block("entry"))       # for what is on the stack
         self.body = function.append_basic_block("body")
-        self.builder = Builder(function, self.body)
+        self.builder = IRBuilder(function, self.body)
         self.buffers: dict[str, Buffer] = {}
         self.pointers: dict[str, Any] = {}
         self.strides: dict[str, list[Any]] = {}
@@ -164,7 +164,7 @@ class _Emitter:
             slot = self.emitter.accumulators.get(name)
             return self.emitter.variables[name] if slot is None else self.emitter.builder.load(slot)
 
-    def _load(self, builder: Builder, e: Expr, indices: list[Any]) -> Any:
+    def _load(self, builder: IRBuilder, e: Expr, indices: list[Any]) -> Any:
         return self._from_memory(builder.load(self._address(e.args[0], indices)), e.dtype)
 
     def _address(self, name: str, indices: list[Any]) -> Any:
@@ -223,7 +223,7 @@ class _Emitter:
         extremum = self.function.module.intrinsic("maximum" if op == "max" else "minimum", total.type, 2)
         return self.builder.call(extremum, [total, term])
 
-    def _store(self, s: Store) -> None:
+    def _write(self, s: Write) -> None:
         value = self._to_memory(self.value(s.expr), self.buffers[s.buffer].dtype)
         self.builder.store(value, self._address(s.buffer, [self.value(i) for i in s.index]))
 
@@ -288,7 +288,7 @@ class _Emitter:
         target = self._address(s.target, [self.value(s.target_start)])
         emit_transpose(self.builder, s, source, target, self._counted)
 
-    def _call(self, s: Call) -> None:
+    def _callroutine(self, s: CallRoutine) -> None:
         status = build_routine(self, s.routine, [self.pointers[b] for b in s.buffers], s.numbers)
         self._unless(self.builder.icmp_signed("==", status, INT64(0)), status)
 

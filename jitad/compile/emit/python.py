@@ -15,7 +15,7 @@ from jitad.compile.loops import (
     Accumulator,
     Assign,
     Buffer,
-    Call,
+    CallRoutine,
     Combine,
     Fill,
     Let,
@@ -25,9 +25,9 @@ from jitad.compile.loops import (
     Return,
     Statement,
     Stop,
-    Store,
     Transpose,
     Update,
+    Write,
 )
 from jitad.tape.expr import Expr
 
@@ -122,7 +122,7 @@ class _Printer:
             return [f"{s.name} = {self.expr(s.first)}"]
         if isinstance(s, Combine):
             return [self._combine(s.name, s.op, s.expr, s.expr.dtype in NARROW)]
-        if isinstance(s, Store):
+        if isinstance(s, Write):
             return [f"{s.buffer}[{self._index(s.index)}] = {self.expr(s.expr)}"]
         if isinstance(s, Update):
             place = f"{s.buffer}[{self._index(s.index)}]"
@@ -141,7 +141,7 @@ class _Printer:
             return [f"for i in range({s.rows}):", f"    for j in range({s.columns}):",
                     f"        {s.target}[{self._bound(s.target_start)} + j * {s.rows} + i] = "
                     f"{s.source}[{self._bound(s.source_start)} + i * {s.columns} + j]"]
-        if isinstance(s, Call):
+        if isinstance(s, CallRoutine):
             self.used.add(s.routine)
             arguments = ", ".join([*s.buffers, *map(str, s.numbers)])
             return [f"status = {s.routine}({arguments})", "if status != 0:", f"    return {self._failure('status')}"]

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from jitad.compile.llvm.builder import Builder
+from jitad.compile.llvm.builder import IRBuilder
 from jitad.compile.llvm.ir import DOUBLE, INT64, vector
 from jitad.compile.loops import Transpose
 
 SIDES = (8, 4)
 
 
-def emit_transpose(builder: Builder, s: Transpose, source: Any, target: Any, loop: Callable[..., None]) -> None:
+def emit_transpose(builder: IRBuilder, s: Transpose, source: Any, target: Any, loop: Callable[..., None]) -> None:
     """`source` and `target` are where the matrices start; ``loop(start, stop, step, body)`` builds a loop."""
     columns_long = s.columns > s.rows
     long, short = (s.columns, s.rows) if columns_long else (s.rows, s.columns)
@@ -41,7 +41,7 @@ def places(length: int, side: int) -> list[tuple[int, int]]:
     return starts
 
 
-def _block(builder: Builder, source: Any, target: Any, s: Transpose, sides: tuple[int, int], row: Any,
+def _block(builder: IRBuilder, source: Any, target: Any, s: Transpose, sides: tuple[int, int], row: Any,
            column: Any) -> None:
     """A block of eight or four rows and columns. Vectors are stored whole, so that what loads them need not wait."""
     height, width = sides
@@ -60,14 +60,14 @@ def _block(builder: Builder, source: Any, target: Any, s: Transpose, sides: tupl
         builder.store(x, _vector(builder, target, first, j * s.rows, height), align=8)
 
 
-def _vector(builder: Builder, base: Any, first: Any, further: int, side: int) -> Any:
+def _vector(builder: IRBuilder, base: Any, first: Any, further: int, side: int) -> Any:
     pointer = builder.gep(base, [builder.add(first, INT64(further))], inbounds=True)
     if side == 1:
         return pointer
     return builder.bitcast(pointer, vector(DOUBLE, side).as_pointer())
 
 
-def _transposed(builder: Builder, rows: list[Any]) -> list[Any]:
+def _transposed(builder: IRBuilder, rows: list[Any]) -> list[Any]:
     rows, side = list(rows), len(rows)
     distance = side // 2
     while distance:

@@ -16,15 +16,15 @@ import numpy as np
 from jitad.compile.emit.llvm import MEMORY, emit_llvm
 from jitad.compile.entry.arguments import ArgumentType, argument_type, layout_of
 from jitad.compile.entry.call import python_function
-from jitad.compile.entry.emit import Entry, declare_entry
+from jitad.compile.entry.emit import EntryWriter, declare_entry
 from jitad.compile.entry.kernel import SWEEP, Kernel
-from jitad.compile.entry.kernel_errors import Miss
-from jitad.compile.entry.layout import PLACES, WORD, UnknownLayout, layout
+from jitad.compile.entry.kernel_errors import KernelMiss
+from jitad.compile.entry.layout import CELLS, WORD, UnknownLayout, layout
 from jitad.compile.entry.relay import raising
 from jitad.compile.llvm import ir
 from jitad.compile.llvm.ir import INT64
 from jitad.compile.llvm.native import Native
-from jitad.compile.llvm.object_cache import compile_kept
+from jitad.compile.llvm.object_cache import compile_cached
 from jitad.compile.loops import Buffer, Program
 from jitad.compile.lower.lower import program_of
 from jitad.primitives.custom import has_code
@@ -75,7 +75,7 @@ class BoundKernel:
         function = declare_entry(module)
         arrays = [self.tape.nodes[o].aval.ndim > 0 for o in self.tape.outputs]
         _BoundEntry(self.program, function, sweep, at, self.free).run(self.kinds, arrays)
-        return compile_kept(module, self.name, self.tape.nodes)
+        return compile_cached(module, self.name, self.tape.nodes)
 
     @property
     def nbytes(self) -> int:
@@ -96,7 +96,7 @@ class BoundKernel:
             try:
                 if not kwargs and len(args) == self.free and argument_kinds(args) == self.kinds[:self.free]:
                     return kernel(*args, *data)
-            except Miss:
+            except KernelMiss:
                 pass
             return otherwise(*args, **kwargs)
         return call
@@ -110,10 +110,10 @@ def argument_kinds(values: Sequence[Any]) -> tuple[ArgumentType, ...] | None:
         return None
 
 
-class _BoundEntry(Entry):
+class _BoundEntry(EntryWriter):
     """An entry that takes the `free` first inputs as arguments and the others from behind the table."""
 
-    def __init__(self, program: Program, function: ir.Function, sweep: ir.Function, at: Any, free: int):
+    def __init__(self, program: Program, function: ir.IRFunction, sweep: ir.IRFunction, at: Any, free: int):
         super().__init__(program, function, sweep, at)
         self.free = free
 
@@ -123,7 +123,7 @@ class _BoundEntry(Entry):
         for number, (p, kind) in enumerate(zip(self.program.parameters, kinds, strict=True)):
             if number >= self.free:
                 dtype = MEMORY[p.dtype].as_pointer() if isinstance(p, Buffer) else MEMORY[p[1]]
-                place = self.at.table + WORD * (len(PLACES) + number - self.free)
+                place = self.at.table + WORD * (len(CELLS) + number - self.free)
                 raw.append(self.load(self.holder, place, dtype))
                 continue
             value = self.builder.load(self.builder.gep(self.args, [INT64(number)]))

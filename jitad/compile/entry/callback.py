@@ -19,9 +19,9 @@ import numpy as np
 from jitad.compile.emit.llvm import MEMORY, emit_llvm
 from jitad.compile.entry.bound import in_order, order_of, word
 from jitad.compile.llvm import ir
-from jitad.compile.llvm.builder import Builder
+from jitad.compile.llvm.builder import IRBuilder
 from jitad.compile.llvm.ir import DOUBLE, INT64
-from jitad.compile.llvm.object_cache import compile_kept
+from jitad.compile.llvm.object_cache import compile_cached
 from jitad.compile.loops import STATUS_LINALG, Buffer, Program
 from jitad.compile.lower.lower import program_of
 from jitad.compile.routines.opaque import taken
@@ -57,7 +57,7 @@ class Callback:
         sweep.linkage = "internal"
         values = tape.nodes[tape.outputs[0]].aval.size
         _build(module, sweep, program, vector.size, values)
-        self._native = compile_kept(module, name, tape.nodes)
+        self._native = compile_cached(module, name, tape.nodes)
         self._kept = bound
         self._tape = tape                                # and the Python code that it may call
         self._otherwise = _FALLBACK(_fallback(otherwise, vector.shape, values))
@@ -109,11 +109,11 @@ def _fallback(otherwise: Callable[[np.ndarray], tuple[Any, np.ndarray]], shape: 
     return call
 
 
-def _build(module: ir.Module, sweep: ir.Function, program: Program, length: int, values: int) -> None:
+def _build(module: ir.Module, sweep: ir.IRFunction, program: Program, length: int, values: int) -> None:
     vectors = DOUBLE.as_pointer()
-    function = ir.Function(module, INT64, [INT64, vectors, vectors, vectors, INT64.as_pointer()], NAME)
+    function = ir.IRFunction(module, INT64, [INT64, vectors, vectors, vectors, INT64.as_pointer()], NAME)
     dim, x, grad, value, data = function.args
-    builder = Builder(function, function.append_basic_block())
+    builder = IRBuilder(function, function.append_basic_block())
     _leave_unless(builder, builder.icmp_unsigned("==", dim, INT64(length)), INT64(WRONG_LENGTH))
     arguments: list[Any] = [x]
     for number, p in enumerate(program.parameters[1:], 1):
@@ -126,14 +126,14 @@ def _build(module: ir.Module, sweep: ir.Function, program: Program, length: int,
     fine, otherwise = builder.append_basic_block(), builder.append_basic_block()
     builder.cbranch(builder.icmp_signed("==", status, INT64(0)), fine, otherwise)
     builder.position_at_end(otherwise)
-    fallback = ir.Signature(INT64, [vectors, vectors, vectors]).as_pointer()
+    fallback = ir.FunctionType(INT64, [vectors, vectors, vectors]).as_pointer()
     builder.ret(builder.call(builder.inttoptr(builder.load(data), fallback), [x, grad, value]))
     builder.position_at_end(fine)
     found = _differences(builder, grad, length, _differences(builder, value, values, INT64(0)))
     builder.ret(builder.select(builder.icmp_signed("==", found, INT64(0)), INT64(0), INT64(NOT_FINITE)))
 
 
-def _leave_unless(builder: Builder, condition: Any, status: Any) -> None:
+def _leave_unless(builder: IRBuilder, condition: Any, status: Any) -> None:
     fine, failed = builder.append_basic_block(), builder.append_basic_block()
     builder.cbranch(condition, fine, failed)
     builder.position_at_end(failed)
@@ -141,7 +141,7 @@ def _leave_unless(builder: Builder, condition: Any, status: Any) -> None:
     builder.position_at_end(fine)
 
 
-def _differences(builder: Builder, array: Any, length: int, start: Any) -> Any:
+def _differences(builder: IRBuilder, array: Any, length: int, start: Any) -> Any:
     """The bits of `start` and of x - x for each x of an array: none is set if all are finite."""
     before = builder.block
     head, body, done = (builder.append_basic_block() for _ in range(3))

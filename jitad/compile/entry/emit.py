@@ -15,15 +15,15 @@ from typing import Any
 from jitad.compile.emit.llvm import MEMORY
 from jitad.compile.entry.arguments import ALIGNED, C_ORDER, F_ORDER, ArgumentType
 from jitad.compile.entry.call import ENTRY
-from jitad.compile.entry.layout import PLACES, WORD, Layout
+from jitad.compile.entry.layout import CELLS, WORD, Layout
 from jitad.compile.llvm import ir
-from jitad.compile.llvm.builder import Builder
+from jitad.compile.llvm.builder import IRBuilder
 from jitad.compile.llvm.ir import INT32, INT64, RAW
 from jitad.compile.loops import (
     DTYPE_TAGS,
     Accumulator,
     Buffer,
-    Call,
+    CallRoutine,
     Combine,
     Fill,
     Let,
@@ -31,9 +31,9 @@ from jitad.compile.loops import (
     Program,
     Return,
     Statement,
-    Store,
     Transpose,
     Update,
+    Write,
 )
 from jitad.tape.expr import Expr
 
@@ -43,28 +43,28 @@ NULL = POINTER(None)
 _NAMES = {tag: name for name, tag in DTYPE_TAGS.items()}
 
 
-def emit_entry(program: Program, kinds: Sequence[ArgumentType], outputs: Sequence[bool], sweep: ir.Function,
-               at: Layout) -> ir.Function:
+def emit_entry(program: Program, kinds: Sequence[ArgumentType], outputs: Sequence[bool], sweep: ir.IRFunction,
+               at: Layout) -> ir.IRFunction:
     """Build the entry beside `sweep`. `outputs` says of each output, in order, whether it is an array.
 
     Raises `TypeError` if the kinds are not those of the program.
     """
     function = declare_entry(sweep.module)
-    Entry(program, function, sweep, at).run(kinds, outputs)
+    EntryWriter(program, function, sweep, at).run(kinds, outputs)
     return function
 
 
-def declare_entry(module: ir.Module) -> ir.Function:
-    function = ir.Function(module, POINTER, [POINTER, POINTER.as_pointer(), INT64, POINTER], ENTRY,
+def declare_entry(module: ir.Module) -> ir.IRFunction:
+    function = ir.IRFunction(module, POINTER, [POINTER, POINTER.as_pointer(), INT64, POINTER], ENTRY,
                            attributes="nounwind noinline optnone")    # optimising it would take 5 ms and save 5 ns
     return function
 
 
-class Entry:
-    def __init__(self, program: Program, function: ir.Function, sweep: ir.Function, at: Layout):
+class EntryWriter:
+    def __init__(self, program: Program, function: ir.IRFunction, sweep: ir.IRFunction, at: Layout):
         self.program, self.function, self.sweep, self.at = program, function, sweep, at
         self.holder, self.args, self.count, self.names = function.args
-        self.builder = Builder(function, function.append_basic_block("entry"))
+        self.builder = IRBuilder(function, function.append_basic_block("entry"))
         self.miss = function.append_basic_block("miss")
         self.nothing = self.failed = function.append_basic_block("failed")    # where to go with an exception set
         self.dtypes = {name: (mask, values) for name, mask, values in at.dtypes}
@@ -160,15 +160,15 @@ class Entry:
 
     def object(self, name: str) -> Any:
         """An entry of the table."""
-        return self.load(self.holder, self.at.table + WORD * PLACES[name], POINTER)
+        return self.load(self.holder, self.at.table + WORD * CELLS[name], POINTER)
 
     def call(self, name: str, result: ir.Type, *arguments: Any) -> Any:
         """Call a function of the table."""
-        kind = ir.Signature(result, [a.type for a in arguments])
-        function = self.load(self.holder, self.at.table + WORD * PLACES[name], kind.as_pointer())
+        kind = ir.FunctionType(result, [a.type for a in arguments])
+        function = self.load(self.holder, self.at.table + WORD * CELLS[name], kind.as_pointer())
         return self.builder.call(function, arguments)
 
-    def unless(self, condition: Any, leave: ir.Block) -> None:
+    def unless(self, condition: Any, leave: ir.BasicBlock) -> None:
         following = self.function.append_basic_block()
         self.builder.cbranch(condition, following, leave)
         self.builder.position_at_end(following)
@@ -283,7 +283,7 @@ class Entry:
 
     def done(self, result: Any) -> None:
         """Count a hit and return."""
-        hits = self.load(self.holder, self.at.table + WORD * PLACES["hits"], INT64.as_pointer())
+        hits = self.load(self.holder, self.at.table + WORD * CELLS["hits"], INT64.as_pointer())
         self.builder.store(self.builder.add(self.builder.load(hits), INT64(1)), hits)
         self.builder.ret(result)
 
@@ -328,13 +328,13 @@ def _time(body: Iterable[Statement], sizes: dict[str, int], block: int) -> float
                 turns = block
             share = 1 if any(isinstance(inner, Loop) for inner in s.body) else LANES
             total += max(turns, 0) * _time(s.body, sizes, s.step if s.step > 1 else block) / share
-        elif isinstance(s, Call):
+        elif isinstance(s, CallRoutine):
             total += 150 + 0.1 * max((sizes[b] for b in s.buffers), default=0) ** 1.5
         elif isinstance(s, Transpose):
             total += 0.2 * s.rows * s.columns
         elif isinstance(s, Fill):
             total += 0.1 * sizes[s.buffer]
-        elif isinstance(s, (Let, Combine, Store, Update)):
+        elif isinstance(s, (Let, Combine, Write, Update)):
             total += _expression(s.expr, seen)
         elif isinstance(s, Accumulator):
             total += _expression(s.first, seen)

@@ -21,7 +21,7 @@ from jitad.compile.entry.layout import Layout, UnknownLayout, layout
 from jitad.compile.entry.relay import relaying
 from jitad.compile.llvm.ir import Module
 from jitad.compile.llvm.native import Native, compile_module
-from jitad.compile.loops import Call, Loop, Program, Statement
+from jitad.compile.loops import CallRoutine, Loop, Program, Statement
 from jitad.compile.lower.lower import program_of
 from jitad.primitives.custom import has_code
 from jitad.tape.tape import Tape
@@ -108,4 +108,4 @@ class Kernel:
 
 
 def _calls(body: Iterable[Statement]) -> bool:
-    return any(isinstance(s, Call) or (isinstance(s, Loop) and _calls(s.body)) for s in body)
+    return any(isinstance(s, CallRoutine) or (isinstance(s, Loop) and _calls(s.body)) for s in body)

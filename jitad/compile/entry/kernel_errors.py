@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 
-class Miss(Exception):
+class KernelMiss(Exception):
     """A kernel does not serve this call; the caller looks further."""
 
 
-class SignatureMiss(Miss):
+class SignatureMiss(KernelMiss):
     """Another shape, layout or type of an argument."""
 
 
@@ -26,7 +26,7 @@ def is_marked(error: BaseException) -> bool:
     return getattr(error, "__jitad_raised__", False)
 
 
-class StatusMiss(Miss):
+class StatusMiss(KernelMiss):
     """The kernel stopped: an index out of bounds or a factorization that failed."""
 
 

@@ -34,7 +34,7 @@ OBJECTS = {"ndarray": np.ndarray, "float": float, "int": int, "bool": bool, "Tru
            **{f"{name}.type": scalar_types(name)[0] for name in DTYPE_TAGS},
            **{f"{name}.alias": scalar_types(name)[-1] for name in DTYPE_TAGS}}
 OWN = ("hits", "otherwise", "guards", "guards_end")    # of one built-in function: see `entry_call`
-PLACES = {name: number for number, name in enumerate(("new_array", *FUNCTIONS, *OBJECTS, *OWN))}
+CELLS = {name: number for number, name in enumerate(("new_array", *FUNCTIONS, *OBJECTS, *OWN))}
 _SPELLED = b"<" if sys.byteorder == "little" else b">"
 _NATIVE = {1: "|"}                                     # NumPy's sign for the byte order of one byte; "=" for more
 
@@ -87,10 +87,10 @@ def layout() -> Layout:
 
 @cache
 def table() -> bytes:
-    """The addresses of functions and objects, in the order of `PLACES`, without `OWN`. The objects live as long as the
+    """The addresses of functions and objects, in the order of `CELLS`, without `OWN`. The objects live as long as the
     process."""
     functions = [_address(getattr(ctypes.pythonapi, name)) for name in FUNCTIONS]
-    return struct.pack(f"{len(PLACES) - len(OWN)}N", _numpy_table()[NEW_ARRAY], *functions, *map(id, OBJECTS.values()))
+    return struct.pack(f"{len(CELLS) - len(OWN)}N", _numpy_table()[NEW_ARRAY], *functions, *map(id, OBJECTS.values()))
 
 
 def _address(function: Any) -> int:

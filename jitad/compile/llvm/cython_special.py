@@ -21,7 +21,7 @@ KINDS = frozenset({"double", "Py_ssize_t", "double *"})
 
 
 @dataclass(frozen=True)
-class Function:
+class CFunction:
     """A C function: its name among the capsules, which is also that of its symbol, and the types of its arguments."""
 
     symbol: str
@@ -34,16 +34,16 @@ class Function:
 
 
 @cache
-def functions() -> dict[str, list[Function]]:
+def functions() -> dict[str, list[CFunction]]:
     """The variants of each function for doubles and integers, that for doubles alone first."""
-    variants: dict[str, list[Function]] = {}
+    variants: dict[str, list[CFunction]] = {}
     name_of = _python("PyCapsule_GetName", ctypes.c_char_p, ctypes.py_object)
     for symbol, capsule in load("cython_special").__pyx_capi__.items():
         result, inside = name_of(capsule).decode()[:-1].split(" (")
         kinds = tuple(inside.removesuffix(", int __pyx_skip_dispatch").split(", "))
         if result in ("double", "void") and all(k in KINDS for k in kinds):
             name = re.sub(r"^__pyx_fuse_(\d+_)*\d+", "", symbol)
-            variants.setdefault(name, []).append(Function(symbol, result, kinds))
+            variants.setdefault(name, []).append(CFunction(symbol, result, kinds))
     for listed in variants.values():
         listed.sort(key=lambda f: f.kinds.count("Py_ssize_t"))
     return variants

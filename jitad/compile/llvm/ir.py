@@ -37,8 +37,8 @@ class Type:
     def literal(self, value: Any) -> str:
         raise TypeError(f"no constants of the type {self.text}")
 
-    def __call__(self, value: Any) -> Constant:
-        return Constant(self, self.literal(value), value)
+    def __call__(self, value: Any) -> IRConstant:
+        return IRConstant(self, self.literal(value), value)
 
     def __repr__(self) -> str:
         return self.text
@@ -103,7 +103,7 @@ class Several(Type):
         return self.brackets[0] + ", ".join([f"{kind} {literal(v)}" for v in value]) + self.brackets[1]
 
 
-class Signature(Type):
+class FunctionType(Type):
     """The type of a function."""
 
     __slots__ = ("result", "kinds")
@@ -128,7 +128,7 @@ def vector(element: Type, lanes: int) -> Several:
 
 
 # --- values --------------------------------------------------------------------------------------
-class Value:
+class IRValue:
     """What an instruction reads: a type, and how it is called."""
 
     __slots__ = ("type", "text")
@@ -137,20 +137,20 @@ class Value:
         self.type, self.text = kind, text
 
 
-class Product(Value):
+class Product(IRValue):
     """The result of `fmul`."""
 
     __slots__ = ()
 
 
-class Constant(Value):
+class IRConstant(IRValue):
     __slots__ = ("constant",)
 
     def __init__(self, kind: Any, text: str, constant: Any):
         self.type, self.text, self.constant = kind, text, constant
 
 
-class Global(Value):
+class Global(IRValue):
     """The address of something in a module, and the lines that make it."""
 
     __slots__ = ("name", "lines")
@@ -167,7 +167,7 @@ class Global(Value):
         return Global(self.type.pointee, self.name, self.written())
 
 
-class Phi(Value):
+class Phi(IRValue):
     """One value for each block from which another one is entered."""
 
     __slots__ = ("incoming",)
@@ -176,7 +176,7 @@ class Phi(Value):
         super().__init__(kind, text)
         self.incoming: list[str] = []
 
-    def add_incoming(self, value: Value, block: Block) -> None:
+    def add_incoming(self, value: IRValue, block: BasicBlock) -> None:
         self.incoming.append(f"[{value.text}, %{block.name}]")
 
     def __str__(self) -> str:
@@ -210,7 +210,7 @@ class Module:
         """`name`, or one like it that is free."""
         return name if name not in self.globals else f"{name}.{len(self.globals)}"
 
-    def constant(self, name: str, value: Constant, align: int = 0) -> Global:
+    def constant(self, name: str, value: IRConstant, align: int = 0) -> Global:
         """Memory with a content that nobody changes."""
         known = self.add(Global(value.type, name, ""))
         known.lines = f"{known.text} = internal constant {value.type.text} {value.text}" + aligned(align)
@@ -220,7 +220,7 @@ class Module:
         """A function from elsewhere, with the attributes of its result and its own."""
         known = self.globals.get(name)
         if known is None:
-            kind = Signature(result, kinds)
+            kind = FunctionType(result, kinds)
             known = self.add(Global(kind, name, ""))
             listed = ", ".join([k.text for k in kinds])
             known.lines = f"declare {before} {result.text} {known.text}({listed}) {after}"
@@ -231,12 +231,12 @@ class Module:
         full = f"llvm.{name}.{_SUFFIX[kind]}"
         return self.globals.get(full) or self.declare(full, kind, [kind] * arity)
 
-    def note(self, *operands: Constant | str | int) -> int:
+    def note(self, *operands: IRConstant | str | int) -> int:
         """The number of a node of metadata, of constants, strings and numbers of nodes."""
         self.metadata.append(f"!{{{', '.join(map(_operand, operands))}}}")
         return len(self.metadata) - 1
 
-    def loop_hints(self, *hints: Sequence[Constant | str]) -> str:
+    def loop_hints(self, *hints: Sequence[IRConstant | str]) -> str:
         """Hints for LLVM at the branch that closes a loop, each a name and perhaps a value; see `Builder.branch`."""
         listed = [self.note(*hint) for hint in hints]
         own = len(self.metadata)                                   # a loop's node names itself
@@ -247,8 +247,8 @@ class Module:
 _SUFFIX: dict[Type, str] = {DOUBLE: "f64", FLOAT: "f32"}
 
 
-def _operand(operand: Constant | str | int) -> str:
-    if isinstance(operand, Constant):
+def _operand(operand: IRConstant | str | int) -> str:
+    if isinstance(operand, IRConstant):
         return f"{operand.type.text} {operand.text}"
     return f"!{_quoted(operand)}" if isinstance(operand, str) else f"!{operand}"
 
@@ -257,7 +257,7 @@ def aligned(align: int) -> str:
     return f", align {align}" if align else ""
 
 
-class Block:
+class BasicBlock:
     __slots__ = ("name", "lines", "begun")
 
     def __init__(self, name: str):
@@ -265,30 +265,30 @@ class Block:
         self.lines: list[Any] = []              # phis have no text before their incoming values are known
 
 
-class Function(Global):
+class IRFunction(Global):
     """A function while it is written. With `apart` its pointers do not overlap."""
 
     __slots__ = ("module", "linkage", "attributes", "apart", "args", "blocks", "numbers", "names")
 
     def __init__(self, module: Module, result: Type, kinds: Sequence[Type], name: str, linkage: str = "",
                  attributes: str = "", apart: bool = False):
-        super().__init__(Signature(result, kinds), name, "")
+        super().__init__(FunctionType(result, kinds), name, "")
         self.module, self.linkage, self.attributes, self.apart = module, linkage, attributes, apart
         self.numbers, self.names = count(), count()
-        self.args = [Value(kind, f"%{next(self.numbers)}") for kind in kinds]
-        self.blocks: list[Block] = []           # in the order in which they are begun
+        self.args = [IRValue(kind, f"%{next(self.numbers)}") for kind in kinds]
+        self.blocks: list[BasicBlock] = []           # in the order in which they are begun
         module.add(self)
 
-    def append_basic_block(self, name: str = "block") -> Block:
-        return Block(f"{name}{next(self.names)}")
+    def append_basic_block(self, name: str = "block") -> BasicBlock:
+        return BasicBlock(f"{name}{next(self.names)}")
 
-    def begin(self, block: Block) -> None:
+    def begin(self, block: BasicBlock) -> None:
         """The block comes next, unless it has begun already."""
         if not block.begun:
             block.begun = True
             self.blocks.append(block)
 
-    def name_in(self, block: Block) -> str:
+    def name_in(self, block: BasicBlock) -> str:
         """For the next value. LLVM reads numbers in a third less time than names, but wants them in order: only the
         last block can have more of them."""
         return f"%{next(self.numbers)}" if block is self.blocks[-1] else f"%v{next(self.names)}"

@@ -17,7 +17,7 @@ from jitad.tape.types import Node
 from jitad.version import __version__
 
 
-def compile_kept(module: Module, name: str, nodes: Sequence[Node] = ()) -> Native:
+def compile_cached(module: Module, name: str, nodes: Sequence[Node] = ()) -> Native:
     """`compile_module`, or what it gave once before for the same text. `name` is what the list of the disk cache
     shows. Code for `nodes` that call Python has addresses of this process in it, and is not kept."""
     persistent = cache.persistent_store()

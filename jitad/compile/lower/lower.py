@@ -4,14 +4,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from jitad.compile.loops import Buffer, Call, Let, Loop, Note, Program, Statement, tag
+from jitad.compile.loops import Buffer, CallRoutine, Let, Loop, Note, Program, Statement, tag
 from jitad.compile.lower.nest import Nest
 from jitad.compile.lower.scan.lower import lower_scan
 from jitad.compile.lower.scope import Scope
 from jitad.compile.lower.slots import block_rows, workspace
-from jitad.compile.plan.collapse import Memory, collapse
+from jitad.compile.plan.collapse import Addressing, collapse
 from jitad.compile.plan.factors import share_factors
-from jitad.compile.plan.fuse import Group, Plan, fuse
+from jitad.compile.plan.fuse import FusionPlan, Group, fuse
 from jitad.compile.plan.prepare import prepare
 from jitad.compile.plan.pull import Pull
 from jitad.tape.expr import Expr, const, load, var
@@ -25,7 +25,7 @@ def program_of(tape: Tape, layouts: tuple[str, ...]) -> Program:
     return lower(fuse(prepared, layouts), layouts)
 
 
-def lower(plan: Plan, layouts: tuple[str, ...]) -> Program:
+def lower(plan: FusionPlan, layouts: tuple[str, ...]) -> Program:
     """The program of `plan`; `layouts` as for `prepare`."""
     scope = Scope(plan, layouts)
     for number in scope.tape.inputs:
@@ -85,7 +85,7 @@ def _call(scope: Scope, group: Group) -> None:
             routine, numbers = node.prim.name, node.prim.numbers(*avals, node.aval)
         else:
             routine, numbers = _routine(node.prim.name, node.params, shapes)
-        scope.body.append(Call(routine, (result, *names), numbers))
+        scope.body.append(CallRoutine(routine, (result, *names), numbers))
         if node.aval.ndim == 0:
             element = load(result, (const(0, "i8"),), tag(node.aval.dtype))
             scope.body.append(Let(scope.names[root.node], element))  # type: ignore[index]
@@ -102,7 +102,8 @@ def _loop_group(scope: Scope, group: Group) -> None:
     loops: list[Statement] = []
     for roots in phases:
         if not scope.block:
-            collapse(roots, Memory(scope.tape, Pull(scope.tape, scope.plan.materialised, scope.read), scope.is_flat))
+            pull = Pull(scope.tape, scope.plan.materialised, scope.read)
+            collapse(roots, Addressing(scope.tape, pull, scope.is_flat))
         nest = Nest(scope, roots, group.length, bool(scope.block))
         loops += nest.emit(before, after)
     scope.body += before

@@ -19,13 +19,13 @@ from jitad.compile.loops import (
     Let,
     Return,
     Statement,
-    Store,
     Update,
+    Write,
     tag,
 )
 from jitad.compile.lower.names import unique_names
-from jitad.compile.lower.slots import Slot, WorkArray, block_rows
-from jitad.compile.plan.fuse import Plan
+from jitad.compile.lower.slots import WorkArray, WorkSlot, block_rows
+from jitad.compile.plan.fuse import FusionPlan
 from jitad.compile.plan.index import Affine, Indices, as_expr, flattened, weighted
 from jitad.compile.plan.pull import Pull
 from jitad.compile.plan.roots import Root
@@ -37,14 +37,14 @@ IDENTITY = {"add": 0.0, "add_in_order": 0.0, "max": -math.inf, "min": math.inf, 
 class Scope:
     """One tape that is lowered: a kernel's, or that of a loop's body, which lies in the `outer` one."""
 
-    def __init__(self, plan: Plan, layouts: tuple[str, ...], outer: Scope | None = None):
+    def __init__(self, plan: FusionPlan, layouts: tuple[str, ...], outer: Scope | None = None):
         self.plan, self.tape = plan, plan.tape
         self.names = unique_names(self.tape)
         self.layouts = dict(zip(self.tape.inputs, layouts, strict=True))
         self.numbers = {i for i, layout in self.layouts.items() if layout == "number"}
         self.constants: dict[int, Buffer] = {}
         self.guards = {g.node: g for g in self.tape.guards}
-        self.slots: dict[int, Slot] = {}
+        self.slots: dict[int, WorkSlot] = {}
         self.sources: dict[int, Callable[[Indices], Expr]] = {}     # how to read inputs that the outside has
         self.inner: list[tuple[Scope, int]] = []        # those of loops' bodies, with their groups
         self.body: list[Statement] = []
@@ -70,7 +70,7 @@ class Scope:
 
     def buffer(self, number: int) -> None:
         """Give an input memory of its own."""
-        self.slots[number] = Slot(self.names[number], 0, 0)
+        self.slots[number] = WorkSlot(self.names[number], 0, 0)
 
     def arrays(self, inside: bool = False) -> list[WorkArray]:
         """The work arrays with their dtypes and shapes; `inside` a loop's body, the outputs are such too."""
@@ -130,11 +130,11 @@ class Scope:
             self.constants[number] = known
         return known
 
-    def touch(self, number: int) -> Slot:
+    def touch(self, number: int) -> WorkSlot:
         slot = self.slots.get(number)
         if slot is None:
             scalar = self.tape.nodes[number].aval.ndim == 0
-            slot = Slot(self.names[number] + "_at" * scalar, self.group, self.group,
+            slot = WorkSlot(self.names[number] + "_at" * scalar, self.group, self.group,
                           not scalar and self._is_local(number))
             self.slots[number] = slot
         slot.first, slot.last = min(slot.first, self.group), max(slot.last, self.group)
@@ -178,7 +178,7 @@ class Scope:
 
     def work(self, kind: str, dtype: str, size: int) -> str:
         """The name of a work array for the current group."""
-        slot = Slot(self.unique(kind), self.group, self.group)
+        slot = WorkSlot(self.unique(kind), self.group, self.group)
         self.further.append((slot, dtype, (size,)))
         return slot.name
 
@@ -230,4 +230,4 @@ class Scope:
         if root.op != "store" and (root.kind == "update" or len(self.plan.roots[number]) > 1):
             self.fill(number, root.op)
             return [Update(buffer, index, root.op, value)]
-        return [Store(buffer, index, value)]
+        return [Write(buffer, index, value)]

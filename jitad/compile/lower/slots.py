@@ -16,7 +16,7 @@ BLOCK_BYTES, BLOCK_ROWS, WHOLE = 16384, 512, 64         # `WHOLE` rows: some vec
 
 
 @dataclass
-class Slot:
+class WorkSlot:
     """Where a materialised array lives: first and last group that touch it, and whether only one block of it exists."""
 
     name: str
@@ -25,12 +25,12 @@ class Slot:
     local: bool = False
 
 
-WorkArray = tuple[Slot, str, tuple[int, ...]]           # with its dtype and shape
+WorkArray = tuple[WorkSlot, str, tuple[int, ...]]           # with its dtype and shape
 
 
 def workspace(arrays: Iterable[WorkArray]) -> tuple[list[Buffer], dict[str, int]]:
     """Offsets by lifetime: two arrays share memory if no group touches both."""
-    taken: dict[str, list[tuple[int, int, Slot]]] = {}
+    taken: dict[str, list[tuple[int, int, WorkSlot]]] = {}
     buffers: list[Buffer] = []
     sizes: dict[str, int] = {}
     for slot, dtype, shape in sorted(arrays, key=lambda array: array[0].first):

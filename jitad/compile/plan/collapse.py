@@ -17,7 +17,7 @@ COUNTING = frozenset({"iota", "triangle", "gather", "search"})     # whose eleme
 
 
 @dataclass(frozen=True)
-class Memory:
+class Addressing:
     """What tells how elements are found. `flat(node)`: whether an existing value is addressed by the flat index."""
 
     tape: Tape
@@ -25,7 +25,7 @@ class Memory:
     flat: Callable[[int], bool]
 
 
-def collapse(roots: Sequence[Root], memory: Memory) -> None:
+def collapse(roots: Sequence[Root], memory: Addressing) -> None:
     """Merge neighbouring loops of `roots`, which have the same loops, where that is the same walk for all of them."""
     if not all(root.kind in ("map", "reduce", "update") and root.factor is None and not root.separate
                and isinstance(root.node, int) for root in roots):
@@ -49,7 +49,7 @@ def _merge(root: Root, place: int) -> None:
         root.axis = inner
 
 
-def _mergeable(root: Root, place: int, memory: Memory) -> bool:
+def _mergeable(root: Root, place: int, memory: Addressing) -> bool:
     """Whether one step outside is, for all that the root reads and writes, as far as a whole inner loop."""
     outer, inner = root.order[place: place + 2]
     length = root.extents[inner]

@@ -47,7 +47,7 @@ class Group:
 
 
 @dataclass(eq=False)
-class Plan:
+class FusionPlan:
     """What `fuse` decides."""
 
     tape: Tape
@@ -56,7 +56,7 @@ class Plan:
     groups: list[Group]
 
 
-def fuse(tape: Tape, layouts: tuple[str, ...]) -> Plan:
+def fuse(tape: Tape, layouts: tuple[str, ...]) -> FusionPlan:
     """The plan of a prepared tape; `layouts` as for `prepare`."""
     summed = sums(tape)
     absorbed = _absorbed(tape, summed)
@@ -71,7 +71,7 @@ def fuse(tape: Tape, layouts: tuple[str, ...]) -> Plan:
     return plan
 
 
-def _untouched(plan: Plan, more: set[int]) -> dict[Any, list[Root]]:
+def _untouched(plan: FusionPlan, more: set[int]) -> dict[Any, list[Root]]:
     """The roots that need not be analysed again when `more` exists in memory."""
     return {key: roots for key, roots in plan.roots.items() if all(
         more.isdisjoint([number for number, _ in root.evaluated]) for root in roots)}
@@ -146,7 +146,7 @@ class _Planner:
         self.groups: list[Group] = []
         self.roots: dict[Any, list[Root]] = {}
 
-    def run(self) -> Plan:
+    def run(self) -> FusionPlan:
         for number in sorted(self.materialised):
             if self.tape.nodes[number].prim.kind == "pick":
                 self.roots[number] = self.roots[self.tape.nodes[number].inputs[0]]
@@ -158,7 +158,7 @@ class _Planner:
                 self._read(root, known is not None)
                 self._place(root)
             self.roots[number] = pending
-        return Plan(self.tape, self.materialised, self.roots, self.groups)
+        return FusionPlan(self.tape, self.materialised, self.roots, self.groups)
 
     def _read(self, root: Root, known: bool) -> None:
         """Make sure of what the root reads; of checks, that they are there."""
@@ -302,7 +302,7 @@ def _placeholder(number: int, at: Indices) -> Expr:
     return Expr("load", (f"%{number}",), "i8")
 
 
-def _costs(plan: Plan) -> list[int]:
+def _costs(plan: FusionPlan) -> list[int]:
     """For each virtual node the cost of computing one element from what exists."""
     cost = [0] * len(plan.tape.nodes)
     for number, node in enumerate(plan.tape.nodes):
@@ -312,7 +312,7 @@ def _costs(plan: Plan) -> list[int]:
     return cost
 
 
-def _worth_storing(plan: Plan, absorbed: set[int]) -> set[int]:
+def _worth_storing(plan: FusionPlan, absorbed: set[int]) -> set[int]:
     """Virtual nodes that would be computed in several phases, or again and again inside a loop that
     they do not depend on."""
     tape, cost = plan.tape, _costs(plan)
@@ -348,7 +348,7 @@ def _worth_storing(plan: Plan, absorbed: set[int]) -> set[int]:
     return chosen
 
 
-def _absorbing(plan: Plan, number: int) -> list[Root]:
+def _absorbing(plan: FusionPlan, number: int) -> list[Root]:
     """The roots of the sum into which an absorbed node went."""
     users = plan.tape.uses[number]
     while users and users[0] not in plan.roots:
@@ -356,7 +356,7 @@ def _absorbing(plan: Plan, number: int) -> list[Root]:
     return plan.roots[users[0]] if users and plan.tape.nodes[number].prim.kind == "scatter" else []
 
 
-def _repeated(plan: Plan, cost: list[int]) -> set[int]:
+def _repeated(plan: FusionPlan, cost: list[int]) -> set[int]:
     """Nodes evaluated inside a loop around which their value does not change and that hoisting cannot
     reach, and dear ones that hoisting would leave to a loop that does not run in vector lanes."""
     repeated: set[int] = set()

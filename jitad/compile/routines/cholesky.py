@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from jitad.compile.routines.code import Code, Index
+from jitad.compile.routines.code import Index, RoutineCode
 
 CHOLESKY_UNROLLED = 8                        # sides up to which it is unrolled; at 12 still faster, but slow to compile
 INVERSE_BASE = 64                            # sides up to which LAPACK inverts triangles faster than products do
 
 
-def cholesky(code: Code, out: Any, a: Any, batch: int, n: int, upper: int = 0) -> None:
+def cholesky(code: RoutineCode, out: Any, a: Any, batch: int, n: int, upper: int = 0) -> None:
     """The lower factor of each matrix, from its lower or upper triangle."""
     code.unrolled = n <= CHOLESKY_UNROLLED
     write = _cholesky_loops if code.unrolled else _cholesky_lapack
@@ -24,7 +24,7 @@ def cholesky(code: Code, out: Any, a: Any, batch: int, n: int, upper: int = 0) -
                                               upper))
 
 
-def _cholesky_loops(code: Code, out: Any, a: Any, n: int, upper: int) -> None:
+def _cholesky_loops(code: RoutineCode, out: Any, a: Any, n: int, upper: int) -> None:
     """Row by row; each row costs as many dot products as it has elements."""
     inverse = code.work(n)
 
@@ -48,7 +48,7 @@ def _cholesky_loops(code: Code, out: Any, a: Any, n: int, upper: int) -> None:
     code.loop(0, n, row)
 
 
-def _cholesky_lapack(code: Code, out: Any, a: Any, n: int, upper: int) -> None:
+def _cholesky_lapack(code: RoutineCode, out: Any, a: Any, n: int, upper: int) -> None:
     if upper:
         code.transposed(out, a, n, n)
 
@@ -63,7 +63,7 @@ def _cholesky_lapack(code: Code, out: Any, a: Any, n: int, upper: int) -> None:
     code.require(code.succeeded())
 
 
-def cholesky_inverse(code: Code, out: Any, factor: Any, batch: int, n: int) -> None:
+def cholesky_inverse(code: RoutineCode, out: Any, factor: Any, batch: int, n: int) -> None:
     """``inv(L @ L.T)`` for each lower factor L."""
     if not n:
         return
@@ -80,7 +80,7 @@ def cholesky_inverse(code: Code, out: Any, factor: Any, batch: int, n: int) -> N
     code.rolled(0, batch, each)
 
 
-def _inverse_loops(code: Code, out: Any, factor: Any, work: Any, n: int) -> None:
+def _inverse_loops(code: RoutineCode, out: Any, factor: Any, work: Any, n: int) -> None:
     """By the inverse W of the factor, row by row: ``W.T @ W``."""
     def at(i: Index, j: Index) -> Index:
         return code.add(code.mul(i, n), j)
@@ -106,7 +106,7 @@ def _inverse_loops(code: Code, out: Any, factor: Any, work: Any, n: int) -> None
     code.loop(0, n, product)
 
 
-def invert_definite(code: Code, x: Any, n: int) -> None:
+def invert_definite(code: RoutineCode, x: Any, n: int) -> None:
     """The lower factor at `x` becomes the inverse of its matrix: LAPACK's potri, but for the inverse of the triangle,
     which OpenBLAS makes at half the speed of products."""
     invert_upper(code, x, n, n, code.require)
@@ -114,7 +114,7 @@ def invert_definite(code: Code, x: Any, n: int) -> None:
     mirror(code, x, n)
 
 
-def invert_upper(code: Code, x: Any, n: int, stride: int, require: Callable[[Any], None]) -> None:
+def invert_upper(code: RoutineCode, x: Any, n: int, stride: int, require: Callable[[Any], None]) -> None:
     """The column-major upper triangle at `x` becomes its inverse: the halves' inverses A and C, and ``-A B C``."""
     if n <= INVERSE_BASE:
         code.lapack("trtri", "U", "N", n, x, stride, code.info)
@@ -129,7 +129,7 @@ def invert_upper(code: Code, x: Any, n: int, stride: int, require: Callable[[Any
     code.lapack("trmm", "R", "U", "N", "N", half, rest, 1.0, last, stride, corner, stride)
 
 
-def mirror(code: Code, x: Any, n: int) -> None:
+def mirror(code: RoutineCode, x: Any, n: int) -> None:
     """Fill the row-major upper triangle from the lower one, a few rows at a time, which fill lines of the cache."""
     def block(first: Index) -> None:
         end = code.least(code.add(first, 8), n)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jitad.compile.llvm import ir
-from jitad.compile.llvm.builder import CONTRACT, FREE_ORDER, Builder
+from jitad.compile.llvm.builder import CONTRACT, FREE_ORDER, IRBuilder
 from jitad.compile.llvm.ir import BOOL, DOUBLE, INT8, INT32, INT64, RAW, VOID
 from jitad.compile.loops import STATUS_LINALG
 from jitad.compile.scalar.expressions import call_by_name
@@ -18,17 +18,17 @@ STACK_BYTES = 8192              # work memory up to this size is on the stack
 Index = Any                     # int or LLVM value
 
 
-class Code:
+class RoutineCode:
     """One internal function ``(*pointers) -> status`` while it is written."""
 
     def __init__(self, module: ir.Module, name: str, kinds: list[ir.Pointer]):
         self.module = module
-        self.function = ir.Function(module, INT64, kinds, name, linkage="internal", apart=True)
+        self.function = ir.IRFunction(module, INT64, kinds, name, linkage="internal", apart=True)
         self.kind: Any = kinds[0].pointee                              # of numbers and work memory
         self.prefix = "d" if self.kind is DOUBLE else "s"
-        self.slots = Builder(self.function, self.function.append_basic_block("entry"))
+        self.slots = IRBuilder(self.function, self.function.append_basic_block("entry"))
         self.body = self.function.append_basic_block("body")
-        self.builder = Builder(self.function, self.body)
+        self.builder = IRBuilder(self.function, self.body)
         self.leave = self.function.append_basic_block("leave")
         self.exits: list[tuple[Any, Any]] = []                         # status and block
         self.owned: list[Any] = []
@@ -211,7 +211,7 @@ class Code:
         self.builder.cbranch(condition, fine, self.leave)
         self.builder.position_at_end(fine)
 
-    def finish(self) -> ir.Function:
+    def finish(self) -> ir.IRFunction:
         self.exits.append((INT64(0), self.builder.block))
         self.builder.branch(self.leave)
         self.builder.position_at_end(self.leave)
@@ -276,4 +276,4 @@ class Code:
         self.loop(0, columns, column)
 
 
-__all__ = ["BOOL", "Code", "INT32", "Index"]
+__all__ = ["BOOL", "RoutineCode", "INT32", "Index"]

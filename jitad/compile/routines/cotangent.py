@@ -7,13 +7,13 @@ from __future__ import annotations
 from typing import Any
 
 from jitad.compile.routines.cholesky import CHOLESKY_UNROLLED
-from jitad.compile.routines.code import Code, Index
+from jitad.compile.routines.code import Index, RoutineCode
 from jitad.compile.routines.solve import TRIANGULAR_LOOPS, substitution
 
 BLOCK = 64
 
 
-def cholesky_cotangent(code: Code, out: Any, factor: Any, ct: Any, batch: int, n: int) -> None:
+def cholesky_cotangent(code: RoutineCode, out: Any, factor: Any, ct: Any, batch: int, n: int) -> None:
     """The symmetric cotangent of each matrix."""
     if not n:
         return
@@ -33,7 +33,7 @@ def cholesky_cotangent(code: Code, out: Any, factor: Any, ct: Any, batch: int, n
     code.rolled(0, batch, each)
 
 
-def _small(code: Code, out: Any, factor: Any, ct: Any, work: Any, other: Any, n: int) -> None:
+def _small(code: RoutineCode, out: Any, factor: Any, ct: Any, work: Any, other: Any, n: int) -> None:
     def place(i: Index, j: Index) -> Index:
         return code.add(code.mul(i, n), j)
 
@@ -50,14 +50,14 @@ def _small(code: Code, out: Any, factor: Any, ct: Any, work: Any, other: Any, n:
         code.load(other, place(i, j)), code.load(other, place(j, i)))), out, place(i, j))))
 
 
-def _product(code: Code, c: Any, a: Any, b: Any, m: int, n: int, k: int, stride: int, trans: str, scale: float,
+def _product(code: RoutineCode, c: Any, a: Any, b: Any, m: int, n: int, k: int, stride: int, trans: str, scale: float,
              a_stride: int | None = None) -> None:
     """``c += scale * op(a) @ b`` for row-major parts of matrices whose rows are `stride` apart."""
     if m and n and k:
         code.lapack("gemm", "N", trans, n, m, k, scale, b, stride, a, a_stride or stride, 1.0, c, stride)
 
 
-def _block(code: Code, x: Any, factor: Any, work: Any, n: int, start: int, stop: int) -> None:
+def _block(code: RoutineCode, x: Any, factor: Any, work: Any, n: int, start: int, stop: int) -> None:
     """One block of columns: B C are the rows below, R D those of the block, of the factor; bars are in `x`."""
     side, below = stop - start, n - stop
 
@@ -74,7 +74,7 @@ def _block(code: Code, x: Any, factor: Any, work: Any, n: int, start: int, stop:
     _product(code, r_bar, work, r, side, start, side, n, "N", -2.0, side)
 
 
-def _diagonal(code: Code, d_bar: Any, d: Any, work: Any, n: int, side: int) -> None:
+def _diagonal(code: RoutineCode, d_bar: Any, d: Any, work: Any, n: int, side: int) -> None:
     """The closed formula for a block; `work` has the symmetric result, `d_bar` twice that off the diagonal."""
     def fill(i: Index) -> None:
         row, source = code.mul(i, side), code.mul(i, n)
@@ -102,7 +102,7 @@ def _diagonal(code: Code, d_bar: Any, d: Any, work: Any, n: int, side: int) -> N
     code.loop(0, side, back)
 
 
-def _halved(code: Code, x: Any, n: int) -> None:
+def _halved(code: RoutineCode, x: Any, n: int) -> None:
     """Each of the two halves of the matrix gets half of what is below the diagonal; a few rows at a time."""
     def block(first: Index) -> None:
         end = code.least(code.add(first, 8), n)

@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 
 from jitad.compile.llvm.ir import DOUBLE
-from jitad.compile.routines.code import Code, Index
+from jitad.compile.routines.code import Index, RoutineCode
 from jitad.compile.routines.small_fft import (
     LANES,
     LONGEST_TABLE,
+    LaneArithmetic,
     Pair,
     Pairs,
     Parts,
     Reals,
-    Writer,
     convolution_length,
     factors,
     roots,
@@ -34,7 +34,7 @@ from jitad.compile.routines.small_fft import (
 class Transform:
     """The forward transform of length n, from something that can be loaded to something that can be stored."""
 
-    def __init__(self, writer: Writer, n: int):
+    def __init__(self, writer: LaneArithmetic, n: int):
         self.writer, self.n = writer, n
         self.stages = factors(n)
         code = writer.code
@@ -126,19 +126,19 @@ class Transform:
 
 # --- the routines ------------------------------------------------------------------------------
 
-def dft(code: Code, out: Any, x: Any, lines: int, n: int) -> None:
+def dft(code: RoutineCode, out: Any, x: Any, lines: int, n: int) -> None:
     _complex(code, out, x, lines, n, swap=False)
 
 
-def idft(code: Code, out: Any, x: Any, lines: int, n: int) -> None:
+def idft(code: RoutineCode, out: Any, x: Any, lines: int, n: int) -> None:
     """The forward transform with real and imaginary parts exchanged before and after."""
     _complex(code, out, x, lines, n, swap=True)
 
 
-def _complex(code: Code, out: Any, x: Any, lines: int, n: int, swap: bool) -> None:
+def _complex(code: RoutineCode, out: Any, x: Any, lines: int, n: int, swap: bool) -> None:
     if not lines or not n:
         return
-    w = Writer(code)
+    w = LaneArithmetic(code)
     transform = Transform(w, n)
 
     def line(i: Index) -> None:
@@ -147,12 +147,12 @@ def _complex(code: Code, out: Any, x: Any, lines: int, n: int, swap: bool) -> No
     code.rolled(0, lines, line)
 
 
-def rdft(code: Code, out: Any, x: Any, lines: int, n: int) -> None:
+def rdft(code: RoutineCode, out: Any, x: Any, lines: int, n: int) -> None:
     """Of even length by the complex transform Z of pairs: ``X[k] = (Z[k] + Z*[h-k]) / 2 + w^k (Z[k] - Z*[h-k]) / 2i``,
     h = n / 2."""
     if not lines:
         return
-    w, half, count = Writer(code), n // 2, n // 2 + 1
+    w, half, count = LaneArithmetic(code), n // 2, n // 2 + 1
     transform = Transform(w, half if n % 2 == 0 else n)
     size = half if n % 2 == 0 else n
     whole = Parts(w, code.work(size, DOUBLE), code.work(size, DOUBLE))
@@ -179,11 +179,11 @@ def rdft(code: Code, out: Any, x: Any, lines: int, n: int) -> None:
     code.rolled(0, lines, line)
 
 
-def irdft(code: Code, out: Any, x: Any, lines: int, n: int) -> None:
+def irdft(code: RoutineCode, out: Any, x: Any, lines: int, n: int) -> None:
     """Of even length backwards: ``Z[k] = (X[k] (1 + i w^-k) + X*[h-k] (1 - i w^-k)) / 2``."""
     if not lines:
         return
-    w, half, count = Writer(code), n // 2, n // 2 + 1
+    w, half, count = LaneArithmetic(code), n // 2, n // 2 + 1
     even = n % 2 == 0
     size = half if even else n
     transform = Transform(w, size)

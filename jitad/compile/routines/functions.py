@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jitad.compile.routines.code import BOOL, INT32, Code, Index
+from jitad.compile.routines.code import BOOL, INT32, Index, RoutineCode
 from jitad.compile.routines.general import log_of
 from jitad.compile.routines.lu import Factors
 from jitad.compile.routines.solve import gemm
@@ -17,7 +17,7 @@ ITERATIONS = 60
 
 # --- the exponential ---------------------------------------------------------------------------
 
-def expm(code: Code, out: Any, a: Any, batch: int, n: int) -> None:
+def expm(code: RoutineCode, out: Any, a: Any, batch: int, n: int) -> None:
     """Scaling and squaring with the approximant of degree 13 (N. J. Higham, 2005)."""
     if not n:
         return
@@ -72,7 +72,7 @@ def expm(code: Code, out: Any, a: Any, batch: int, n: int) -> None:
     code.rolled(0, batch, each)
 
 
-def _scaling(code: Code, a: Any, n: int) -> tuple[Any, Any]:
+def _scaling(code: RoutineCode, a: Any, n: int) -> tuple[Any, Any]:
     """How often to halve the matrix, and the power of two for it."""
     def column(j: Index, largest: Any) -> Any:
         total = code.folded(0, n, code.number(0.0), lambda i, s: code.builder.fadd(
@@ -102,7 +102,7 @@ def _scaling(code: Code, a: Any, n: int) -> tuple[Any, Any]:
 class _Schur:
     """``a.T = u @ t @ u.T`` of one matrix after another, u and t column-major."""
 
-    def __init__(self, code: Code, n: int):
+    def __init__(self, code: RoutineCode, n: int):
         self.code, self.n = code, n
         self.t, self.u = code.work(n * n), code.work(n * n)
         self.values, self.length = code.work(2 * n), 32 * n + 32
@@ -116,7 +116,7 @@ class _Schur:
         code.require(code.succeeded())
 
 
-def sylvester(code: Code, out: Any, a: Any, b: Any, q: Any, batch: int, n: int, k: int) -> None:
+def sylvester(code: RoutineCode, out: Any, a: Any, b: Any, q: Any, batch: int, n: int, k: int) -> None:
     """``a @ out + out @ b = q`` by Schur forms (R. H. Bartels and G. W. Stewart, 1972)."""
     if not n * k:
         return
@@ -139,7 +139,7 @@ def sylvester(code: Code, out: Any, a: Any, b: Any, q: Any, batch: int, n: int, 
 
 # --- the square root ---------------------------------------------------------------------------
 
-def sqrtm(code: Code, out: Any, a: Any, batch: int, n: int) -> None:
+def sqrtm(code: RoutineCode, out: Any, a: Any, batch: int, n: int) -> None:
     """The product form of the iteration of Denman and Beavers, scaled by determinants (N. J. Higham, 2008, (6.29));
     fails where it does not converge."""
     if not n:
@@ -185,7 +185,7 @@ def sqrtm(code: Code, out: Any, a: Any, batch: int, n: int) -> None:
     code.rolled(0, batch, each)
 
 
-def _distance(code: Code, m: Any, n: int) -> Any:
+def _distance(code: RoutineCode, m: Any, n: int) -> Any:
     """The largest element of ``m - I``; NaN is not small."""
     def row(i: Index, largest: Any) -> Any:
         def element(j: Index, known: Any) -> Any:
@@ -199,7 +199,7 @@ def _distance(code: Code, m: Any, n: int) -> Any:
 
 # --- bands -------------------------------------------------------------------------------------
 
-def solve_banded(code: Code, out: Any, ab: Any, b: Any, _: int, n: int, k: int, lower: int, upper: int) -> None:
+def solve_banded(code: RoutineCode, out: Any, ab: Any, b: Any, _: int, n: int, k: int, lower: int, upper: int) -> None:
     """The system of a banded matrix, by LU factors."""
     if not n * k:
         return
@@ -214,7 +214,7 @@ def solve_banded(code: Code, out: Any, ab: Any, b: Any, _: int, n: int, k: int, 
     code.transposed(out, x, k, n)
 
 
-def solveh_banded(code: Code, out: Any, ab: Any, b: Any, _: int, rows: int, n: int, k: int) -> None:
+def solveh_banded(code: RoutineCode, out: Any, ab: Any, b: Any, _: int, rows: int, n: int, k: int) -> None:
     """The system of a symmetric positive definite banded matrix, by Cholesky factors."""
     if not n * k:
         return

@@ -6,43 +6,43 @@ from collections.abc import Callable
 from typing import Any
 
 from jitad.compile.llvm.ir import DOUBLE
-from jitad.compile.routines.code import BOOL, Code, Index
+from jitad.compile.routines.code import BOOL, Index, RoutineCode
 from jitad.compile.routines.lu import LU_UNROLLED, Factors
 
 SAFE = 1e-280, 1e280                          # partial products of pivots that have lost no digits
 
 
-def _each(code: Code, batch: int, n: int, body: Callable[[Index], None]) -> None:
+def _each(code: RoutineCode, batch: int, n: int, body: Callable[[Index], None]) -> None:
     code.unrolled = n <= LU_UNROLLED
     code.rolled(0, batch, body)
 
 
-def solve(code: Code, out: Any, a: Any, b: Any, batch: int, n: int, k: int) -> None:
+def solve(code: RoutineCode, out: Any, a: Any, b: Any, batch: int, n: int, k: int) -> None:
     """``a @ out = b`` for each matrix."""
-    _solve(code, out, a, b, batch, n, k, Source(code, n))
+    _solve(code, out, a, b, batch, n, k, FactorSource(code, n))
 
 
-def inv(code: Code, out: Any, a: Any, batch: int, n: int, strict: int = 1) -> None:
+def inv(code: RoutineCode, out: Any, a: Any, batch: int, n: int, strict: int = 1) -> None:
     """The inverse of each matrix; unless `strict`, NaN for those that have none."""
-    _inv(code, out, a, batch, n, strict, Source(code, n))
+    _inv(code, out, a, batch, n, strict, FactorSource(code, n))
 
 
-def det(code: Code, out: Any, a: Any, batch: int, n: int) -> None:
+def det(code: RoutineCode, out: Any, a: Any, batch: int, n: int) -> None:
     """The determinant of each matrix, zero where a pivot is zero."""
-    _det(code, out, a, batch, n, Source(code, n))
+    _det(code, out, a, batch, n, FactorSource(code, n))
 
 
-def slogdet_sign(code: Code, out: Any, a: Any, batch: int, n: int) -> None:
+def slogdet_sign(code: RoutineCode, out: Any, a: Any, batch: int, n: int) -> None:
     """The sign of each determinant."""
-    _of_factors(code, out, a, batch, n, sign_of, 0.0, Source(code, n))
+    _of_factors(code, out, a, batch, n, sign_of, 0.0, FactorSource(code, n))
 
 
-def slogdet_log(code: Code, out: Any, a: Any, batch: int, n: int) -> None:
+def slogdet_log(code: RoutineCode, out: Any, a: Any, batch: int, n: int) -> None:
     """The logarithm of each determinant's magnitude."""
-    _of_factors(code, out, a, batch, n, log_of, -math.inf, Source(code, n))
+    _of_factors(code, out, a, batch, n, log_of, -math.inf, FactorSource(code, n))
 
 
-def factor(code: Code, out: Any, a: Any, batch: int, n: int) -> None:
+def factor(code: RoutineCode, out: Any, a: Any, batch: int, n: int) -> None:
     """Factors of each matrix, for `solve_factored` and the like."""
     if not n:
         return
@@ -55,31 +55,31 @@ def factor(code: Code, out: Any, a: Any, batch: int, n: int) -> None:
     _each(code, batch, n, each)
 
 
-def solve_factored(code: Code, out: Any, f: Any, b: Any, batch: int, n: int, k: int, trans: int) -> None:
+def solve_factored(code: RoutineCode, out: Any, f: Any, b: Any, batch: int, n: int, k: int, trans: int) -> None:
     """``op(a) @ out = b`` for the factors of each a."""
-    _solve(code, out, f, b, batch, n, k, Source(code, n, True), bool(trans))
+    _solve(code, out, f, b, batch, n, k, FactorSource(code, n, True), bool(trans))
 
 
-def inv_factored(code: Code, out: Any, f: Any, batch: int, n: int, strict: int) -> None:
-    _inv(code, out, f, batch, n, strict, Source(code, n, True))
+def inv_factored(code: RoutineCode, out: Any, f: Any, batch: int, n: int, strict: int) -> None:
+    _inv(code, out, f, batch, n, strict, FactorSource(code, n, True))
 
 
-def det_factored(code: Code, out: Any, f: Any, batch: int, n: int) -> None:
-    _det(code, out, f, batch, n, Source(code, n, True))
+def det_factored(code: RoutineCode, out: Any, f: Any, batch: int, n: int) -> None:
+    _det(code, out, f, batch, n, FactorSource(code, n, True))
 
 
-def slogdet_sign_factored(code: Code, out: Any, f: Any, batch: int, n: int) -> None:
-    _of_factors(code, out, f, batch, n, sign_of, 0.0, Source(code, n, True))
+def slogdet_sign_factored(code: RoutineCode, out: Any, f: Any, batch: int, n: int) -> None:
+    _of_factors(code, out, f, batch, n, sign_of, 0.0, FactorSource(code, n, True))
 
 
-def slogdet_log_factored(code: Code, out: Any, f: Any, batch: int, n: int) -> None:
-    _of_factors(code, out, f, batch, n, log_of, -math.inf, Source(code, n, True))
+def slogdet_log_factored(code: RoutineCode, out: Any, f: Any, batch: int, n: int) -> None:
+    _of_factors(code, out, f, batch, n, log_of, -math.inf, FactorSource(code, n, True))
 
 
-class Source:
+class FactorSource:
     """Where factors come from: made of a matrix, or kept."""
 
-    def __init__(self, code: Code, n: int, kept: bool = False):
+    def __init__(self, code: RoutineCode, n: int, kept: bool = False):
         self.code, self.n, self.kept = code, n, kept
         self.factors = Factors(code, n, given=kept)
 
@@ -93,7 +93,7 @@ class Source:
         return self.factors.recall()
 
 
-def _solve(code: Code, out: Any, a: Any, b: Any, batch: int, n: int, k: int, source: Source,
+def _solve(code: RoutineCode, out: Any, a: Any, b: Any, batch: int, n: int, k: int, source: FactorSource,
            trans: bool = False) -> None:
     if not n:
         return
@@ -107,7 +107,7 @@ def _solve(code: Code, out: Any, a: Any, b: Any, batch: int, n: int, k: int, sou
     _each(code, batch, n, each)
 
 
-def _inv(code: Code, out: Any, a: Any, batch: int, n: int, strict: int, source: Source) -> None:
+def _inv(code: RoutineCode, out: Any, a: Any, batch: int, n: int, strict: int, source: FactorSource) -> None:
     if not n:
         return
 
@@ -122,7 +122,7 @@ def _inv(code: Code, out: Any, a: Any, batch: int, n: int, strict: int, source: 
     _each(code, batch, n, each)
 
 
-def determinant(code: Code, factors: Factors) -> tuple[Any, Any]:
+def determinant(code: RoutineCode, factors: Factors) -> tuple[Any, Any]:
     """The product of the pivots as float64, and whether it has lost no digits to the range of floats."""
     safe, fabs = code.slot(BOOL), code.module.intrinsic("fabs", DOUBLE)
     code.builder.store(BOOL(1), safe)
@@ -137,7 +137,7 @@ def determinant(code: Code, factors: Factors) -> tuple[Any, Any]:
     return code.folded(0, factors.n, factors.parity(), multiply), code.builder.load(safe)
 
 
-def _det(code: Code, out: Any, a: Any, batch: int, n: int, source: Source) -> None:
+def _det(code: RoutineCode, out: Any, a: Any, batch: int, n: int, source: FactorSource) -> None:
     """By logarithms where the product of pivots leaves the range of floats on the way."""
     factors, result = source.factors, code.slot(DOUBLE)
 
@@ -154,7 +154,7 @@ def _det(code: Code, out: Any, a: Any, batch: int, n: int, source: Source) -> No
     _each(code, batch, n, each)
 
 
-def log_of(code: Code, factors: Factors) -> Any:
+def log_of(code: RoutineCode, factors: Factors) -> Any:
     """The sum of the logarithms of the pivots' magnitudes."""
     fabs = code.module.intrinsic("fabs", DOUBLE)
 
@@ -163,15 +163,15 @@ def log_of(code: Code, factors: Factors) -> Any:
     return code.folded(0, factors.n, DOUBLE(0.0), body)
 
 
-def sign_of(code: Code, factors: Factors) -> Any:
+def sign_of(code: RoutineCode, factors: Factors) -> Any:
     def body(j: Index, sign: Any) -> Any:
         negative = code.builder.fcmp_ordered("<", factors.diagonal(j), DOUBLE(0.0))
         return code.builder.select(negative, code.builder.fneg(sign), sign)
     return code.folded(0, factors.n, factors.parity(), body)
 
 
-def _of_factors(code: Code, out: Any, a: Any, batch: int, n: int, value: Callable[[Code, Factors], Any],
-                singular: float, source: Source) -> None:
+def _of_factors(code: RoutineCode, out: Any, a: Any, batch: int, n: int, value: Callable[[RoutineCode, Factors], Any],
+                singular: float, source: FactorSource) -> None:
     def each(i: Index) -> None:
         regular = source.take(a, i)
         found = value(code, source.factors)

@@ -8,7 +8,7 @@ from typing import Any
 
 from jitad.compile.llvm.ir import DOUBLE
 from jitad.compile.routines.cholesky import invert_definite
-from jitad.compile.routines.code import BOOL, INT32, Code, Index
+from jitad.compile.routines.code import BOOL, INT32, Index, RoutineCode
 
 LU_UNROLLED, LU_LOOPS = 2, 16                 # sides up to which code of our own is faster than LAPACK
 DEFINITE_FROM = 32                            # sides from which it pays to look for symmetry
@@ -23,7 +23,7 @@ class Factors:
 
     LENGTH = 2
 
-    def __init__(self, code: Code, n: int, given: bool = False):
+    def __init__(self, code: RoutineCode, n: int, given: bool = False):
         self.code, self.n = code, n
         self.own = n <= LU_LOOPS
         self.mixed = n >= DEFINITE_FROM
@@ -255,7 +255,7 @@ class Factors:
         return code.builder.select(self.is_definite, DOUBLE(1.0), sign) if self.mixed else sign
 
 
-def _swap(code: Code, p: Any, i: Index, j: Index) -> None:
+def _swap(code: RoutineCode, p: Any, i: Index, j: Index) -> None:
     first, second = code.load(p, i), code.load(p, j)
     code.store(second, p, i)
     code.store(first, p, j)

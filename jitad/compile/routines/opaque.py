@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from jitad.compile.llvm.ir import INT64, RAW, Signature, array
+from jitad.compile.llvm.ir import INT64, RAW, FunctionType, array
 from jitad.compile.loops import STATUS_OK
 from jitad.primitives.custom import Code, opaque
 
@@ -81,7 +81,7 @@ def emit(emitter: Any, pointers: list[Any], address: int) -> Any:
     block = emitter.slots.alloca(kind)
     for place, pointer in enumerate(pointers):
         builder.store(builder.bitcast(pointer, RAW), builder.gep(block, [INT64(0), INT64(place)]))
-    function = builder.inttoptr(INT64(address), Signature(INT64, [RAW]).as_pointer())
+    function = builder.inttoptr(INT64(address), FunctionType(INT64, [RAW]).as_pointer())
     return builder.call(function, [builder.bitcast(block, RAW)])
 
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 from jitad.compile.llvm.ir import DOUBLE, INT64
-from jitad.compile.routines.code import BOOL, Code, Index
+from jitad.compile.routines.code import BOOL, Index, RoutineCode
 
 FEW = 64                  # elements up to which counting is faster
 DIGITS, BITS = 8, 8       # of a key
 VALUES = 1 << BITS
 
 
-def argsort(code: Code, out: Any, x: Any, lines: int, n: int) -> None:
+def argsort(code: RoutineCode, out: Any, x: Any, lines: int, n: int) -> None:
     """The places of the elements of each of the lines, in ascending order."""
     if not n or not lines:
         return
@@ -31,7 +31,7 @@ def argsort(code: Code, out: Any, x: Any, lines: int, n: int) -> None:
 class _Counting:
     """The sort of short lines."""
 
-    def __init__(self, code: Code, n: int):
+    def __init__(self, code: RoutineCode, n: int):
         self.code, self.n, self.keys = code, n, code.work(n)
 
     def run(self, x: Any, out: Any) -> None:
@@ -52,7 +52,7 @@ class _Counting:
 class _Digits:
     """The sort of long lines. A digit that all keys share is passed over."""
 
-    def __init__(self, code: Code, n: int):
+    def __init__(self, code: RoutineCode, n: int):
         self.code, self.n = code, n
         self.keys, self.spare = (code.work(n), code.work(n)), code.work(n)
         self.counts = code.work(DIGITS * VALUES)
@@ -110,7 +110,7 @@ class _Digits:
         code.loop(0, self.n, move)
 
 
-def _key(code: Code, x: Any) -> Any:
+def _key(code: RoutineCode, x: Any) -> Any:
     """An integer with the order of `x`: equal for both zeros, the largest for NaN."""
     b = code.builder
     if x.type == INT64:
@@ -121,7 +121,7 @@ def _key(code: Code, x: Any) -> Any:
     return b.select(b.fcmp_unordered("!=", x, x), INT64(2**63 - 1), b.xor(bits, below))
 
 
-def positions(code: Code, out: Any, mask: Any, n: int, count: int) -> None:
+def positions(code: RoutineCode, out: Any, mask: Any, n: int, count: int) -> None:
     """The places of the first `count` true elements, then zeros."""
     b, spare = code.builder, code.slot(INT64)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from jitad.compile.llvm.builder import CONTRACT
 from jitad.compile.llvm.ir import DOUBLE, array, vector
-from jitad.compile.routines.code import Code, Index
+from jitad.compile.routines.code import Index, RoutineCode
 
 Pair = tuple[Any, Any]
 PRIMES = (3, 5, 7, 11, 13)
@@ -68,7 +68,7 @@ def convolution_length(n: int) -> int:
 class Parts:
     """Real and imaginary parts in two arrays."""
 
-    def __init__(self, writer: Writer, re: Any, im: Any):
+    def __init__(self, writer: LaneArithmetic, re: Any, im: Any):
         self.writer, self.re, self.im = writer, re, im
 
     def swapped(self) -> Parts:
@@ -85,7 +85,7 @@ class Parts:
 class Pairs:
     """Complex numbers as pairs of elements of one array, of the kernel's dtype. With `swap` the second is real."""
 
-    def __init__(self, writer: Writer, pointer: Any, swap: bool = False, limit: int | None = None):
+    def __init__(self, writer: LaneArithmetic, pointer: Any, swap: bool = False, limit: int | None = None):
         self.writer, self.pointer, self.swap, self.limit = writer, pointer, swap, limit
 
     def load(self, i: Index, lanes: int) -> Pair:
@@ -114,7 +114,7 @@ class Pairs:
 class Reals:
     """Real numbers, as complex ones to read and without imaginary part to write."""
 
-    def __init__(self, writer: Writer, pointer: Any):
+    def __init__(self, writer: LaneArithmetic, pointer: Any):
         self.writer, self.pointer = writer, pointer
 
     def load(self, i: Index, lanes: int) -> Pair:
@@ -126,10 +126,10 @@ class Reals:
 
 # --- arithmetic --------------------------------------------------------------------------------
 
-class Writer:
+class LaneArithmetic:
     """Arithmetic on float64 numbers or lanes of them; memory may be float32."""
 
-    def __init__(self, code: Code):
+    def __init__(self, code: RoutineCode):
         self.code = code
 
     def constant(self, x: float, lanes: int) -> Any:
@@ -207,7 +207,7 @@ class Writer:
 
 # --- small transforms --------------------------------------------------------------------------
 
-def small(w: Writer, a: list[Pair], lanes: int) -> list[Pair]:
+def small(w: LaneArithmetic, a: list[Pair], lanes: int) -> list[Pair]:
     """The transform of a few numbers."""
     r = len(a)
     if r == 2:
@@ -229,7 +229,7 @@ def small(w: Writer, a: list[Pair], lanes: int) -> list[Pair]:
     return _odd(w, a, lanes)
 
 
-def _odd(w: Writer, a: list[Pair], lanes: int) -> list[Pair]:
+def _odd(w: LaneArithmetic, a: list[Pair], lanes: int) -> list[Pair]:
     """An odd number: cosines of sums, sines of differences."""
     r, half = len(a), len(a) // 2
     root = roots(np.arange(r), r)
@@ -252,5 +252,3 @@ def _odd(w: Writer, a: list[Pair], lanes: int) -> list[Pair]:
     return result
 
 
-__all__ = ["LANES", "LONGEST_TABLE", "Pair", "Pairs", "Parts", "Reals", "Writer", "convolution_length", "factors",
-           "roots", "small"]

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from jitad.compile.routines.code import Code, Index
+from jitad.compile.routines.code import Index, RoutineCode
 
 TRIANGULAR_UNROLLED = 150                    # multiplications up to which substitution is unrolled
 TRIANGULAR_LOOPS = 32                        # and the side and columns up to which it is our own
 
 
-def solve_triangular(code: Code, out: Any, a: Any, b: Any, batch: int, n: int, k: int, lower: int, trans: int,
+def solve_triangular(code: RoutineCode, out: Any, a: Any, b: Any, batch: int, n: int, k: int, lower: int, trans: int,
                      unit: int) -> None:
     """``op(a) @ out = b`` for each matrix."""
     if not n:
@@ -37,7 +37,7 @@ def solve_triangular(code: Code, out: Any, a: Any, b: Any, batch: int, n: int, k
     code.rolled(0, batch, each)
 
 
-def substitution(code: Code, x: Any, a: Any, n: int, k: int, lower: bool, trans: bool, unit: bool) -> None:
+def substitution(code: RoutineCode, x: Any, a: Any, n: int, k: int, lower: bool, trans: bool, unit: bool) -> None:
     """Rows of `x` in the order of the triangle. Each finished row is taken from the rest; a single column with
     rows of `a` at hand runs by dot products instead."""
     down = lower != trans
@@ -73,11 +73,11 @@ def substitution(code: Code, x: Any, a: Any, n: int, k: int, lower: bool, trans:
     code.loop(0, n, by_dots if k == 1 and not trans else by_rows)
 
 
-def _divide(code: Code, x: Any, index: Index, divisor: Any) -> None:
+def _divide(code: RoutineCode, x: Any, index: Index, divisor: Any) -> None:
     code.store(code.over(code.load(x, index), divisor), x, index)
 
 
-def gemm(code: Code, out: Any, a: Any, b: Any, m: int, n: int, k: int, transposed_a: int, transposed_b: int,
+def gemm(code: RoutineCode, out: Any, a: Any, b: Any, m: int, n: int, k: int, transposed_a: int, transposed_b: int,
          flipped: int) -> None:
     """``out[m, n] = op(a)[m, k] @ op(b)[k, n]``; the operands are given as (b, a) if `flipped`."""
     if flipped:

@@ -6,13 +6,13 @@ from typing import Any
 
 from jitad.compile.llvm.builder import CONTRACT
 from jitad.compile.llvm.ir import INT64, Integer
-from jitad.compile.routines.code import Code, Index
+from jitad.compile.routines.code import Index, RoutineCode
 
 
 class _Rows:
     """The entries of the rows of a matrix, for arrays of `width` numbers a row."""
 
-    def __init__(self, code: Code, indices: Any, indptr: Any, rows: int, width: int):
+    def __init__(self, code: RoutineCode, indices: Any, indptr: Any, rows: int, width: int):
         self.code, self.indices, self.indptr, self.rows, self.width = code, indices, indptr, rows, width
 
     def index(self, pointer: Any, place: Index) -> Any:
@@ -36,20 +36,21 @@ def _nothing(kind: Any) -> Any:
     return kind(0)
 
 
-def _plus(code: Code, total: Any, a: Any, b: Any) -> Any:
+def _plus(code: RoutineCode, total: Any, a: Any, b: Any) -> Any:
     """``total + a * b``."""
     if isinstance(a.type, Integer):
         return code.builder.add(total, code.builder.mul(a, b))
     return code.builder.fadd(total, code.builder.fmul(a, b, flags=CONTRACT), flags=CONTRACT)
 
 
-def _add_row(code: Code, target: Any, factor: Any, source: Any, width: int) -> None:
+def _add_row(code: RoutineCode, target: Any, factor: Any, source: Any, width: int) -> None:
     """``target += factor * source`` for `width` numbers."""
     code.loop(0, width, lambda k: code.store(
         _plus(code, code.load(target, k), factor, code.load(source, k)), target, k))
 
 
-def sparse_rows(code: Code, out: Any, data: Any, indices: Any, indptr: Any, x: Any, rows: int, width: int) -> None:
+def sparse_rows(code: RoutineCode, out: Any, data: Any, indices: Any, indptr: Any, x: Any, rows: int,
+                width: int) -> None:
     """``out[i] = sum_p data[p] * x[indices[p]]``."""
     matrix, nothing = _Rows(code, indices, indptr, rows, width), _nothing(code.kind)
 
@@ -66,7 +67,7 @@ def sparse_rows(code: Code, out: Any, data: Any, indices: Any, indptr: Any, x: A
     matrix.each(number if width == 1 else row)
 
 
-def sparse_columns(code: Code, out: Any, data: Any, indices: Any, indptr: Any, u: Any, rows: int, width: int,
+def sparse_columns(code: RoutineCode, out: Any, data: Any, indices: Any, indptr: Any, u: Any, rows: int, width: int,
                    columns: int) -> None:
     """``out[indices[p]] += data[p] * u[row of p]``, from zeros."""
     matrix, nothing = _Rows(code, indices, indptr, rows, width), _nothing(code.kind)
@@ -86,7 +87,7 @@ def sparse_columns(code: Code, out: Any, data: Any, indices: Any, indptr: Any, u
     matrix.each(number if width == 1 else row)
 
 
-def sparse_entries(code: Code, out: Any, u: Any, indices: Any, indptr: Any, x: Any, rows: int, width: int,
+def sparse_entries(code: RoutineCode, out: Any, u: Any, indices: Any, indptr: Any, x: Any, rows: int, width: int,
                    count: int) -> None:
     """``out[p] = u[row of p] . x[indices[p]]``; zeros where no row has an entry."""
     matrix, nothing = _Rows(code, indices, indptr, rows, width), _nothing(code.kind)

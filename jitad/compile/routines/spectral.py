@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from jitad.compile.llvm.ir import INT64
-from jitad.compile.routines.code import INT32, Code, Index
+from jitad.compile.routines.code import INT32, Index, RoutineCode
 from jitad.compile.routines.solve import gemm
 
 # --- symmetric eigenvalues ---------------------------------------------------------------------
@@ -15,7 +15,7 @@ from jitad.compile.routines.solve import gemm
 class _Eigen:
     """Memory for the eigenvalues, and perhaps vectors, of one symmetric matrix after another."""
 
-    def __init__(self, code: Code, n: int, vectors: bool):
+    def __init__(self, code: RoutineCode, n: int, vectors: bool):
         self.code, self.n, self.vectors = code, n, vectors
         self.a, self.w = code.work(n * n), code.work(n)
         self.length, self.integers = 1 + 6 * n + 2 * n * n + 32 * n, 3 + 5 * n
@@ -29,7 +29,7 @@ class _Eigen:
         code.require(code.succeeded())
 
 
-def eigh(code: Code, out: Any, a: Any, batch: int, n: int, upper: int = 0) -> None:
+def eigh(code: RoutineCode, out: Any, a: Any, batch: int, n: int, upper: int = 0) -> None:
     """Rows of eigenvalue and eigenvector of each matrix."""
     if not n:
         return
@@ -43,7 +43,7 @@ def eigh(code: Code, out: Any, a: Any, batch: int, n: int, upper: int = 0) -> No
     code.rolled(0, batch, each)
 
 
-def eigvalsh(code: Code, out: Any, a: Any, batch: int, n: int, upper: int = 0) -> None:
+def eigvalsh(code: RoutineCode, out: Any, a: Any, batch: int, n: int, upper: int = 0) -> None:
     """The eigenvalues of each symmetric matrix."""
     if not n:
         return
@@ -55,7 +55,7 @@ def eigvalsh(code: Code, out: Any, a: Any, batch: int, n: int, upper: int = 0) -
     code.rolled(0, batch, each)
 
 
-def _row(code: Code, target: Any, parts: list[tuple[Any, int, int]]) -> None:
+def _row(code: RoutineCode, target: Any, parts: list[tuple[Any, int, int]]) -> None:
     """Join parts, each a pointer with length and stride, at `target`."""
     start = 0
     for source, count, stride in parts:
@@ -63,7 +63,7 @@ def _row(code: Code, target: Any, parts: list[tuple[Any, int, int]]) -> None:
         start += count
 
 
-def _stretch(code: Code, target: Any, source: Any, count: int, stride: int) -> None:
+def _stretch(code: RoutineCode, target: Any, source: Any, count: int, stride: int) -> None:
     code.loop(0, count, lambda c: code.store(code.load(source, code.mul(c, stride)), target, c))
 
 
@@ -72,7 +72,7 @@ def _stretch(code: Code, target: Any, source: Any, count: int, stride: int) -> N
 class _Singular:
     """Memory for the singular values, and perhaps vectors, of one matrix after another."""
 
-    def __init__(self, code: Code, m: int, n: int, vectors: bool):
+    def __init__(self, code: RoutineCode, m: int, n: int, vectors: bool):
         self.code, self.m, self.n, self.k, self.vectors = code, m, n, min(m, n), vectors
         k = self.k
         self.a, self.s = code.work(m * n), code.work(k)
@@ -89,7 +89,7 @@ class _Singular:
         code.require(code.succeeded())
 
 
-def svd(code: Code, out: Any, a: Any, batch: int, m: int, n: int) -> None:
+def svd(code: RoutineCode, out: Any, a: Any, batch: int, m: int, n: int) -> None:
     """Rows of singular value, left and right vector of each matrix."""
     k, width = min(m, n), 1 + m + n
     if not k:
@@ -105,7 +105,7 @@ def svd(code: Code, out: Any, a: Any, batch: int, m: int, n: int) -> None:
     code.rolled(0, batch, each)
 
 
-def svdvals(code: Code, out: Any, a: Any, batch: int, m: int, n: int) -> None:
+def svdvals(code: RoutineCode, out: Any, a: Any, batch: int, m: int, n: int) -> None:
     """The singular values of each matrix."""
     k = min(m, n)
     if not k:
@@ -118,7 +118,7 @@ def svdvals(code: Code, out: Any, a: Any, batch: int, m: int, n: int) -> None:
     code.rolled(0, batch, each)
 
 
-def pinv(code: Code, out: Any, a: Any, batch: int, m: int, n: int, rcond: float) -> None:
+def pinv(code: RoutineCode, out: Any, a: Any, batch: int, m: int, n: int, rcond: float) -> None:
     """The pseudoinverse of each matrix; singular values up to `rcond` times the largest count as zero."""
     k = min(m, n)
     if not k:
@@ -140,7 +140,7 @@ def pinv(code: Code, out: Any, a: Any, batch: int, m: int, n: int, rcond: float)
     code.rolled(0, batch, each)
 
 
-def orthogonal_factor(code: Code, out: Any, a: Any, batch: int, m: int, n: int) -> None:
+def orthogonal_factor(code: RoutineCode, out: Any, a: Any, batch: int, m: int, n: int) -> None:
     """``u @ vt`` of each matrix."""
     if not n:
         return
@@ -154,7 +154,7 @@ def orthogonal_factor(code: Code, out: Any, a: Any, batch: int, m: int, n: int) 
 
 # --- QR and LU ---------------------------------------------------------------------------------
 
-def qr(code: Code, out: Any, a: Any, batch: int, m: int, n: int) -> None:
+def qr(code: RoutineCode, out: Any, a: Any, batch: int, m: int, n: int) -> None:
     """Rows of a column of Q and a row of R of each matrix."""
     if not n:
         return
@@ -180,7 +180,7 @@ def qr(code: Code, out: Any, a: Any, batch: int, m: int, n: int) -> None:
 
 
 class _Lu:
-    def __init__(self, code: Code, n: int):
+    def __init__(self, code: RoutineCode, n: int):
         self.code, self.n = code, n
         self.a, self.pivots = code.work(n * n), code.work(n, INT32)
 
@@ -191,7 +191,7 @@ class _Lu:
         code.lapack("getrf", n, n, self.a, n, self.pivots, code.info)
 
 
-def lu(code: Code, out: Any, a: Any, order: Any, batch: int, n: int) -> None:
+def lu(code: RoutineCode, out: Any, a: Any, order: Any, batch: int, n: int) -> None:
     """Both factors of each matrix in one."""
     if not n:
         return
@@ -203,7 +203,7 @@ def lu(code: Code, out: Any, a: Any, order: Any, batch: int, n: int) -> None:
     code.rolled(0, batch, each)
 
 
-def lu_order(code: Code, out: Any, a: Any, batch: int, n: int) -> None:
+def lu_order(code: RoutineCode, out: Any, a: Any, batch: int, n: int) -> None:
     """The order of rows of each factorization."""
     if not n:
         return
@@ -224,7 +224,7 @@ def lu_order(code: Code, out: Any, a: Any, batch: int, n: int) -> None:
     code.rolled(0, batch, each)
 
 
-def lu_pivots(code: Code, out: Any, order: Any, batch: int, n: int) -> None:
+def lu_pivots(code: RoutineCode, out: Any, order: Any, batch: int, n: int) -> None:
     """The pivots of each order of rows."""
     if not n:
         return

@@ -8,7 +8,7 @@ import math
 from typing import Any
 
 from jitad.compile.llvm.ir import DOUBLE
-from jitad.compile.routines.code import INT32, Code, Index
+from jitad.compile.routines.code import INT32, Index, RoutineCode
 from jitad.compile.routines.general import determinant, sign_of
 from jitad.compile.routines.lu import Factors
 from jitad.compile.routines.solve import gemm
@@ -19,7 +19,7 @@ WELL_CONDITIONED = 1e4                        # product of Frobenius norms up to
 class _Values:
     """Memory for ``a = u @ diag(s) @ vt`` of one matrix after another."""
 
-    def __init__(self, code: Code, n: int):
+    def __init__(self, code: RoutineCode, n: int):
         self.code, self.n = code, n
         self.a, self.u, self.vt = (code.work(n * n) for _ in range(3))
         self.s, self.rest = code.work(n), code.work(n)
@@ -99,7 +99,7 @@ class _Values:
         code.branch(code.builder.icmp_signed("==", code.integer(i), code.integer(j)), diagonal, off)
 
 
-def _in_double(code: Code, out: Any, operands: tuple[Any, ...], batch: int, n: int, write: Any) -> None:
+def _in_double(code: RoutineCode, out: Any, operands: tuple[Any, ...], batch: int, n: int, write: Any) -> None:
     """Run ``write(out, *operands)`` for each matrix, on float64 copies where the arrays are of another type."""
     narrow = out.type.pointee
     same = narrow == DOUBLE
@@ -117,11 +117,11 @@ def _in_double(code: Code, out: Any, operands: tuple[Any, ...], batch: int, n: i
     code.rolled(0, batch, each)
 
 
-def _convert(code: Code, target: Any, source: Any, count: int) -> None:
+def _convert(code: RoutineCode, target: Any, source: Any, count: int) -> None:
     code.loop(0, count, lambda i: code.store(code.wide(code.load(source, i)), target, i))
 
 
-def cofactor(code: Code, out: Any, a: Any, batch: int, n: int) -> None:
+def cofactor(code: RoutineCode, out: Any, a: Any, batch: int, n: int) -> None:
     """The derivative of `det`: ``det(a) * inv(a).T``."""
     if n == 0:
         return
@@ -134,7 +134,7 @@ def cofactor(code: Code, out: Any, a: Any, batch: int, n: int) -> None:
     _in_double(code, out, (a,), batch, n, lambda y, x: _cofactor(code, values, inverse, y, x))
 
 
-def _minors(code: Code, out: Any, a: Any, n: int) -> None:
+def _minors(code: RoutineCode, out: Any, a: Any, n: int) -> None:
     """Products of entries, for sides up to three."""
     if n == 1:
         return code.store(code.number(1.0), out)
@@ -151,7 +151,7 @@ def _minors(code: Code, out: Any, a: Any, n: int) -> None:
     return None
 
 
-def _cofactor(code: Code, values: _Values, inverse: Any, out: Any, a: Any) -> None:
+def _cofactor(code: RoutineCode, values: _Values, inverse: Any, out: Any, a: Any) -> None:
     """By the inverse where it is accurate, else by singular values."""
     n, factors = values.n, values.factors
     regular = factors.factor(a)
@@ -169,7 +169,7 @@ def _cofactor(code: Code, values: _Values, inverse: Any, out: Any, a: Any) -> No
     code.branch(code.builder.and_(code.builder.and_(regular, safe), good), by_inverse, lambda: values.cofactor(out, a))
 
 
-def cofactor_tangent(code: Code, out: Any, a: Any, e: Any, batch: int, n: int, _: int) -> None:
+def cofactor_tangent(code: RoutineCode, out: Any, a: Any, e: Any, batch: int, n: int, _: int) -> None:
     """The derivative of `cofactor` in the direction `e`."""
     if n == 0:
         return

@@ -23,7 +23,7 @@ from jitad.compile.routines import general as general
 from jitad.compile.routines import opaque
 from jitad.compile.routines import spectral as spectral
 from jitad.compile.routines.cholesky import cholesky, cholesky_inverse
-from jitad.compile.routines.code import Code
+from jitad.compile.routines.code import RoutineCode
 from jitad.compile.routines.cotangent import cholesky_cotangent
 from jitad.compile.routines.order import argsort, positions
 from jitad.compile.routines.solve import gemm, solve_triangular
@@ -62,7 +62,7 @@ def build_routine(emitter: Any, name: str, pointers: list[Any], numbers: tuple[f
     label = f"jitad.{name}.{'.'.join(kinds)}.{'.'.join(map(str, numbers))}"
     function = module.globals.get(label)
     if function is None:
-        code = Code(module, label, [p.type for p in pointers])
+        code = RoutineCode(module, label, [p.type for p in pointers])
         ROUTINES[name](code, *code.function.args, *numbers)
         function = code.finish()
     return emitter.builder.call(function, pointers)

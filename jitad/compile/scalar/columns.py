@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any
 
-from jitad.compile.llvm.builder import FREE_ORDER, Builder
+from jitad.compile.llvm.builder import FREE_ORDER, IRBuilder
 from jitad.compile.llvm.ir import DOUBLE, INT64, Global, Module, array
 from jitad.tape.expr import Expr, Repeat, Terms
 
 Build = Callable[[Expr, Mapping[Expr, Any]], Any]     # an expression, with the values of further ones
 
 
-def build_loop(builder: Builder, body: Repeat, first: list[Any], build: Build) -> list[Any]:
+def build_loop(builder: IRBuilder, body: Repeat, first: list[Any], build: Build) -> list[Any]:
     """The values of the variables after the last step."""
     before = builder.block
     head, inside, done = (builder.append_basic_block(n) for n in ("loop", "inside", "done"))
@@ -33,7 +33,7 @@ def build_loop(builder: Builder, body: Repeat, first: list[Any], build: Build) -
     return values
 
 
-def build_sum(builder: Builder, body: Terms, build: Build) -> list[Any]:
+def build_sum(builder: IRBuilder, body: Terms, build: Build) -> list[Any]:
     """The sums of the terms, in vector lanes."""
     before, count = builder.block, len(body.columns[0])
     tables = [_table(builder.module, column) for column in body.columns]

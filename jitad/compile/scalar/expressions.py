@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import Any
 
-from jitad.compile.llvm.builder import CONTRACT, Builder
+from jitad.compile.llvm.builder import CONTRACT, IRBuilder
 from jitad.compile.llvm.cython_special import is_special
 from jitad.compile.llvm.ir import (
     BOOL,
@@ -20,14 +20,14 @@ from jitad.compile.llvm.ir import (
     INT16,
     INT32,
     INT64,
-    Constant,
-    Function,
     Global,
     Integer,
+    IRConstant,
+    IRFunction,
+    IRValue,
     Module,
     Product,
     Type,
-    Value,
 )
 from jitad.compile.math.algorithms import ROUTINES
 from jitad.compile.math.table import EXPANSIONS, WHOLE
@@ -43,11 +43,11 @@ BIT_OPS = {op: op for op in ("and", "or", "xor", "shl", "ashr", "lshr")} | {"flo
 INTRINSICS = ("sqrt", "floor", "ceil", "trunc", "rint", "copysign")
 FUNCTIONS: dict[str, Callable[..., Expr]] = {**EXPANSIONS, **ROUTINES, **{f"{op}.whole": f for op, f in WHOLE.items()}}
 SYMBOLS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
-Loader = Callable[[Builder, Expr, list[Any]], Any]
-Write = Callable[[Builder, Expr, list[Any], bool], Value]
+Loader = Callable[[IRBuilder, Expr, list[Any]], Any]
+Emit = Callable[[IRBuilder, Expr, list[Any], bool], IRValue]
 
 
-def build(builder: Builder, expr: Expr, variables: Mapping[str, Any], memo: dict[Expr, Any] | None = None,
+def build(builder: IRBuilder, expr: Expr, variables: Mapping[str, Any], memo: dict[Expr, Any] | None = None,
           load: Loader | None = None, inline: bool = True, apart: bool = False) -> Any:
     """The value of `expr` at the builder's position.
 
@@ -102,8 +102,8 @@ def build(builder: Builder, expr: Expr, variables: Mapping[str, Any], memo: dict
 
 
 # --- operations of the machine -------------------------------------------------------------------
-def _arithmetic(of_floats: str, of_integers: str) -> Write:
-    def write(builder: Builder, node: Expr, values: list[Any], apart: bool) -> Value:
+def _arithmetic(of_floats: str, of_integers: str) -> Emit:
+    def write(builder: IRBuilder, node: Expr, values: list[Any], apart: bool) -> IRValue:
         a, b = values
         if node.dtype not in FLOATS:
             return builder.binary(of_integers, a, b)
@@ -113,33 +113,33 @@ def _arithmetic(of_floats: str, of_integers: str) -> Write:
     return write
 
 
-def _product(builder: Builder, node: Expr, values: list[Any], apart: bool) -> Value:
+def _product(builder: IRBuilder, node: Expr, values: list[Any], apart: bool) -> IRValue:
     a, b = values
     return builder.fmul(a, b, CONTRACT) if node.dtype in FLOATS else builder.mul(a, b)
 
 
-def _binary(name: str) -> Write:
+def _binary(name: str) -> Emit:
     return lambda builder, node, values, apart: builder.binary(name, values[0], values[1])
 
 
-def _intrinsic(name: str) -> Write:
-    def write(builder: Builder, node: Expr, values: list[Any], apart: bool) -> Value:
+def _intrinsic(name: str) -> Emit:
+    def write(builder: IRBuilder, node: Expr, values: list[Any], apart: bool) -> IRValue:
         return builder.call(builder.module.intrinsic(name, values[0].type, len(values)), values)
     return write
 
 
-def _negative(builder: Builder, node: Expr, values: list[Any], apart: bool) -> Value:
+def _negative(builder: IRBuilder, node: Expr, values: list[Any], apart: bool) -> IRValue:
     return (builder.fneg if node.dtype in FLOATS else builder.neg)(*values)
 
 
-def _magnitude(builder: Builder, node: Expr, values: list[Any], apart: bool) -> Value:
+def _magnitude(builder: IRBuilder, node: Expr, values: list[Any], apart: bool) -> IRValue:
     x, = values
     if node.dtype in FLOATS:
         return builder.call(builder.module.intrinsic("fabs", x.type), values)
     return builder.select(builder.icmp_signed("<", x, x.type(0)), builder.neg(x), x)
 
 
-def constant(node: Expr) -> Constant:
+def constant(node: Expr) -> IRConstant:
     """A literal; integers may be written signed or unsigned."""
     value, kind = node.args[0], TYPES[node.dtype]
     if isinstance(kind, Integer):
@@ -153,18 +153,18 @@ def wrapped(value: int, width: int) -> int:
     return (value + half) % (2 * half) - half
 
 
-def _comparison(op: str) -> Write:
+def _comparison(op: str) -> Emit:
     """Ordered comparisons of floats, except that NaN is unequal to all."""
-    symbol, of_floats = SYMBOLS[op], Builder.fcmp_unordered if op == "ne" else Builder.fcmp_ordered
+    symbol, of_floats = SYMBOLS[op], IRBuilder.fcmp_unordered if op == "ne" else IRBuilder.fcmp_ordered
 
-    def write(builder: Builder, node: Expr, values: list[Any], apart: bool) -> Value:
+    def write(builder: IRBuilder, node: Expr, values: list[Any], apart: bool) -> IRValue:
         kind = node.args[0].dtype[0]
-        compare = of_floats if kind == "f" else Builder.icmp_signed if kind == "i" else Builder.icmp_unsigned
+        compare = of_floats if kind == "f" else IRBuilder.icmp_signed if kind == "i" else IRBuilder.icmp_unsigned
         return compare(builder, symbol, *values)
     return write
 
 
-def conversion(builder: Builder, value: Value, source: str, target: str) -> Value:
+def conversion(builder: IRBuilder, value: IRValue, source: str, target: str) -> IRValue:
     """A C conversion between dtypes."""
     kind = TYPES[target]
     if source == target:
@@ -184,7 +184,7 @@ def conversion(builder: Builder, value: Value, source: str, target: str) -> Valu
     return builder.trunc(value, kind)
 
 
-OPERATIONS: dict[str, Write] = {
+OPERATIONS: dict[str, Emit] = {
     "const": lambda builder, node, values, apart: constant(node),
     "cast": lambda builder, node, values, apart: conversion(builder, values[0], node.args[0].dtype, node.dtype),
     "select": lambda builder, node, values, apart: builder.select(*values),
@@ -200,7 +200,7 @@ OPERATIONS: dict[str, Write] = {
 
 
 # --- math functions ------------------------------------------------------------------------------
-def math_call(builder: Builder, node: Expr, values: list[Value], inline: bool) -> Value:
+def math_call(builder: IRBuilder, node: Expr, values: list[IRValue], inline: bool) -> IRValue:
     """A call of a math function in float64, whatever the dtype of the node."""
     op, dtype = node.op, node.dtype
     if dtype in FLOATS and op in FUNCTIONS:
@@ -241,23 +241,23 @@ def expanded_function(module: Module, op: str, arity: int, inline: bool) -> Glob
 def expansion(op: str, arity: int, inlined: bool) -> list[Global]:
     """The function for `op` and all it needs, for any module."""
     module = Module()
-    function = Function(module, DOUBLE, [DOUBLE] * arity, f"jitad.{op}" if inlined else f"jitad.{op}.call",
+    function = IRFunction(module, DOUBLE, [DOUBLE] * arity, f"jitad.{op}" if inlined else f"jitad.{op}.call",
                         linkage="internal", attributes="alwaysinline" if inlined else "noinline")
-    builder = Builder(function, function.append_basic_block("entry"))
+    builder = IRBuilder(function, function.append_basic_block("entry"))
     arguments = {f"x{i}": argument for i, argument in enumerate(function.args)}
     inline = inlined or op in ROUTINES
     body = FUNCTIONS.get(op, partial(call, op))(*(var(name, "f8") for name in arguments))
     memo: dict[Expr, Any] = {}
     if body.op == "mul":               # rounded, and infinite where it overflows, before it meets the user's arithmetic
         a, b = (build(builder, e, arguments, memo, inline=inline) for e in body.args)
-        result: Value = builder.fmul(a, b)
+        result: IRValue = builder.fmul(a, b)
     else:
         result = build(builder, body, arguments, memo, inline=inline)
     builder.ret(result)
     return [known.finished() for known in module.globals.values()]
 
 
-def call_by_name(builder: Builder, op: str, values: list[Any]) -> Any:
+def call_by_name(builder: IRBuilder, op: str, values: list[Any]) -> Any:
     """`op` of float64 values."""
     names = [f"x{i}" for i in range(len(values))]
     return build(builder, call(op, *(var(n, "f8") for n in names)), dict(zip(names, values, strict=True)))

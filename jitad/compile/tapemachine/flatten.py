@@ -1,8 +1,8 @@
 """From a tape to numbers alone: every element of every value gets a place, every operation on elements an op-code.
 
 What only moves elements (views, reshapes, assignments, indexing by constants) is done here, on arrays of places, by the
-row's own `evaluate`. Sums and products of arrays become chains and trees of operations on numbers. `Unfit` says that
-something has no form of this kind.
+row's own `evaluate`. Sums and products of arrays become chains and trees of operations on numbers. `Unsuitable` says
+that something has no form of this kind.
 """
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ BINARY = {"reduce_sum": "add", "reduce_any": "logical_or", "reduce_all": "logica
 ZERO = 0                      # the place of what nothing was stored into
 
 
-class Unfit(Exception):
+class Unsuitable(Exception):
     """There is no form of this kind for a node."""
 
     def __init__(self, node: Node | None, why: str):
         super().__init__(why if node is None else f"{node.prim.name} at {node.where} {why}")
 
 
-class Flat:
+class FlatTape:
     """The operations in the order of the tape. Of number n (a place, for the time being): `op[n]` is its op-code or -1
     for what is given, `operands[k][n]` the places that it reads.
 
@@ -65,7 +65,7 @@ class Flat:
     # --- numbers ---------------------------------------------------------------------------------
     def _sort(self, dtype: np.dtype[Any], active: bool) -> int:
         if dtype.name not in DTYPE_TAGS or dtype.kind not in "fiub":
-            raise Unfit(None, f"numbers of dtype {dtype}")
+            raise Unsuitable(None, f"numbers of dtype {dtype}")
         if dtype.name not in self._dtypes:
             self._dtypes.append(dtype.name)
         return 2 * self._dtypes.index(dtype.name) + (active and dtype.kind == "f")
@@ -105,7 +105,7 @@ class Flat:
     def _coded(self, prim: Primitive, places: Sequence[int], params: Any) -> tuple[int, int]:
         sorts = [self.sort[p] for p in places]
         if len(places) > len(self.operands):
-            raise Unfit(None, f"{prim.name} takes {len(places)} operands")
+            raise Unsuitable(None, f"{prim.name} takes {len(places)} operands")
         code = OpCode(prim, tuple(sorted(params.items())), tuple(self._dtypes[s // 2] for s in sorts),
                       tuple(bool(s % 2) for s in sorts))
         if code.carries:
@@ -149,7 +149,7 @@ class Flat:
     def _node(self, node: Node) -> Any:
         prim, params = node.prim, node.params
         if len(self.op) + node.aval.size > self.most:
-            raise Unfit(node, "is too large")
+            raise Unsuitable(node, "is too large")
         if prim.kind == "const":
             return self._const(params["value"].value)
         operands = [self.at[i] for i in node.inputs]
@@ -165,13 +165,13 @@ class Flat:
             begin = INDEXED[prim.name]
             index = [self.nodes[i] for i in node.inputs[begin:]]
             if any(i.prim.kind != "const" for i in index):
-                raise Unfit(node, "is indexed by computed integers")
+                raise Unsuitable(node, "is indexed by computed integers")
             return self._moved(node, [*operands[:begin], *(i.params["value"].value for i in index)])
         rule: Callable[..., Any] | None = getattr(self, f"_{prim.name}", None)
         if prim.name in BINARY:
             return self._reduced(TABLE[BINARY[prim.name]], np.asarray(operands[0]), params["axes"], node.aval)
         if rule is None:
-            raise Unfit(node, "has no op-codes")
+            raise Unsuitable(node, "has no op-codes")
         return rule(node, *operands)
 
     def _const(self, value: np.ndarray) -> Any:
@@ -190,7 +190,7 @@ class Flat:
         if node.prim.name in ("spread", "scatter"):
             counts = node.prim.evaluate(np.ones(np.shape(operands[0]), np.int64), *operands[1:], **node.params)
             if counts.max(initial=0) > 1:
-                raise Unfit(node, "adds elements up")
+                raise Unsuitable(node, "adds elements up")
         found = np.asarray(node.prim.evaluate(*map(np.asarray, operands), **node.params))
         if node.prim.name in FILLING and not found.all():
             found = np.where(found == ZERO, self.constant(0, node.aval.dtype), found)
@@ -216,7 +216,7 @@ class Flat:
         size = dict(zip(left + right, a.shape + b.shape, strict=True))
         letters = out + "".join(c for c in size if c not in out)
         if len(self.op) + int(np.prod([size[c] for c in letters], dtype=np.int64)) > self.most:
-            raise Unfit(node, "is too large")
+            raise Unsuitable(node, "is too large")
         spread = [np.broadcast_to(x.transpose([names.index(c) for c in letters if c in names]).reshape(
             [size[c] if c in names else 1 for c in letters]), [size[c] for c in letters])
             for x, names in ((np.asarray(a), left), (np.asarray(b), right))]

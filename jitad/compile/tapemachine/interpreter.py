@@ -16,13 +16,13 @@ from functools import lru_cache
 from typing import Any
 
 from jitad.compile.llvm import ir
-from jitad.compile.llvm.builder import Builder
+from jitad.compile.llvm.builder import IRBuilder
 from jitad.compile.llvm.fork_guard import gate
 from jitad.compile.llvm.ir import DOUBLE, INT32, INT64
 from jitad.compile.llvm.native import Native
-from jitad.compile.llvm.object_cache import compile_kept
+from jitad.compile.llvm.object_cache import compile_cached
 from jitad.compile.tapemachine.lane import Lane, live, loop, taken
-from jitad.compile.tapemachine.opcodes import Chain, Code, Mixture, OpCode
+from jitad.compile.tapemachine.opcodes import Code, LongSum, Mixture, OpCode
 
 PLACES, MEMORY = INT32.as_pointer(), DOUBLE.as_pointer()
 LONG = 6                  # cheap operations from which a run goes through vector lanes
@@ -54,16 +54,16 @@ def _interpreter(codes: tuple[Code, ...]) -> Interpreter:
     module = ir.Module()
     _sweep(module, codes, FORWARD, reverse=False)
     _sweep(module, codes, REVERSE, reverse=True)
-    native = compile_kept(module, "(tape machine)")
+    native = compile_cached(module, "(tape machine)")
     word, address = ctypes.c_int64, ctypes.c_void_p
     return Interpreter(native, native.function(FORWARD, address, word, address, address, word),
                        native.function(REVERSE, address, word, address, address, address, word))
 
 
-def _function(module: ir.Module, name: str, kinds: Sequence[ir.Type], alone: bool) -> tuple[ir.Function, Builder]:
-    function = ir.Function(module, INT64, kinds, name, linkage="internal" if alone else "",
+def _function(module: ir.Module, name: str, kinds: Sequence[ir.Type], alone: bool) -> tuple[ir.IRFunction, IRBuilder]:
+    function = ir.IRFunction(module, INT64, kinds, name, linkage="internal" if alone else "",
                            attributes="nounwind noinline" if alone else "nounwind", apart=alone)
-    return function, Builder(function, function.append_basic_block("entry"))
+    return function, IRBuilder(function, function.append_basic_block("entry"))
 
 
 def _sweep(module: ir.Module, codes: Sequence[Code], name: str, reverse: bool) -> None:
@@ -87,10 +87,10 @@ def _sweep(module: ir.Module, codes: Sequence[Code], name: str, reverse: bool) -
     ends = []
     for number, (code, block) in enumerate(zip(codes, blocks, strict=True)):
         b.position_at_end(block)
-        words, results = (size, INT64(1)) if isinstance(code, Chain) else (b.mul(size, INT64(code.columns)), size)
+        words, results = (size, INT64(1)) if isinstance(code, LongSum) else (b.mul(size, INT64(code.columns)), size)
         own = b.gep(at, [b.neg(words)]) if reverse else at
         start = b.sub(to, results) if reverse else to
-        if isinstance(code, Chain):
+        if isinstance(code, LongSum):
             _sum(b, own, size, memory, cotangents[0] if reverse else None, start)
         elif not reverse or code.carries:
             _case(b, code, number, own, size, memory, cotangents[0] if reverse else None, start)
@@ -109,7 +109,7 @@ def _sweep(module: ir.Module, codes: Sequence[Code], name: str, reverse: bool) -
     b.ret(INT64(0))
 
 
-def _case(b: Builder, code: OpCode | Mixture, number: int, places: Any, size: Any, memory: Any, cotangents: Any,
+def _case(b: IRBuilder, code: OpCode | Mixture, number: int, places: Any, size: Any, memory: Any, cotangents: Any,
           start: Any) -> None:
     """One run. Long ones have a function of their own, in which LLVM knows what does not overlap."""
     out = b.gep(memory, [start])
@@ -135,7 +135,7 @@ def _case(b: Builder, code: OpCode | Mixture, number: int, places: Any, size: An
     b.position_at_end(after)
 
 
-def _sum(b: Builder, places: Any, size: Any, memory: Any, cotangents: Any, start: Any) -> None:
+def _sum(b: IRBuilder, places: Any, size: Any, memory: Any, cotangents: Any, start: Any) -> None:
     """One chain. In reverse every term gets the cotangent of the sum."""
     def term(i: Any) -> tuple[Any, Any]:
         word = b.load(b.gep(places, [i]))
@@ -163,12 +163,12 @@ def _sum(b: Builder, places: Any, size: Any, memory: Any, cotangents: Any, start
     b.position_at_end(after)
 
 
-def _signed(b: Builder, minus: Any, place: Any, memory: Any) -> Any:
+def _signed(b: IRBuilder, minus: Any, place: Any, memory: Any) -> Any:
     value = b.load(b.gep(memory, [place]))
     return b.select(minus, b.fneg(value), value)
 
 
-def _added(b: Builder, first: Any, size: Any, term: Callable[[Any], Any]) -> Any:
+def _added(b: IRBuilder, first: Any, size: Any, term: Callable[[Any], Any]) -> Any:
     """`first` and the terms from 1 on, one after the other."""
     slot = b.slot(DOUBLE)
     b.store(first, slot)
@@ -176,12 +176,12 @@ def _added(b: Builder, first: Any, size: Any, term: Callable[[Any], Any]) -> Any
     return b.load(slot)
 
 
-def _filled(b: Builder, size: Any) -> Any:
+def _filled(b: IRBuilder, size: Any) -> Any:
     """The next multiple of the lanes."""
     return b.and_(b.add(size, INT64(LANES - 1)), INT64(-LANES))
 
 
-def _forward_run(module: ir.Module, code: OpCode | Mixture, number: int) -> ir.Function:
+def _forward_run(module: ir.Module, code: OpCode | Mixture, number: int) -> ir.IRFunction:
     function, b = _function(module, f"jitad_forward_{number}", [PLACES, INT64, MEMORY, MEMORY], True)
     places, size, memory, out = function.args
     lane = Lane(b, code, places, size, memory, out)
@@ -190,7 +190,7 @@ def _forward_run(module: ir.Module, code: OpCode | Mixture, number: int) -> ir.F
     return function
 
 
-def _reverse_run(module: ir.Module, code: OpCode | Mixture, number: int) -> ir.Function:
+def _reverse_run(module: ir.Module, code: OpCode | Mixture, number: int) -> ir.IRFunction:
     """Blocks of contributions in vector lanes, then added one by one: places may come twice."""
     function, b = _function(module, f"jitad_reverse_{number}", [PLACES, INT64, MEMORY, MEMORY, MEMORY, MEMORY], True)
     places, size, memory, out, cotangents, mine = function.args

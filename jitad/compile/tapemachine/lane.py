@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from jitad.compile.llvm.builder import Builder
+from jitad.compile.llvm.builder import IRBuilder
 from jitad.compile.llvm.ir import BOOL, DOUBLE, FLOAT, INT32, INT64, Module
 from jitad.compile.loops import tag
 from jitad.compile.scalar.expressions import TYPES, build
@@ -18,12 +18,12 @@ WORDS = INT64.as_pointer()
 NOTHING = -2**63          # the bits of -0.0, a cotangent that is structurally zero
 
 
-def live(b: Builder, word: Any) -> Any:
+def live(b: IRBuilder, word: Any) -> Any:
     """Whether a cotangent is not structurally zero."""
     return b.icmp_signed("!=", b.bitcast(word, INT64), INT64(NOTHING))
 
 
-def loop(b: Builder, start: Any, stop: Any, body: Callable[[Any], None], step: int = 1,
+def loop(b: IRBuilder, start: Any, stop: Any, body: Callable[[Any], None], step: int = 1,
           lanes: bool = False) -> None:
     """``for i in range(start, stop, step)``, at least once; in vector lanes or strictly one by one."""
     before, inside, done = b.block, b.function.append_basic_block("loop"), b.function.append_basic_block("end")
@@ -53,7 +53,7 @@ def taken(code: OpCode | Mixture) -> list[bool]:
 class Lane:
     """One operation of a run."""
 
-    b: Builder
+    b: IRBuilder
     code: OpCode | Mixture
     places: Any
     size: Any

@@ -16,13 +16,13 @@ import numpy as np
 
 from jitad.compile.entry.arguments import ArgumentType, argument_type
 from jitad.compile.entry.kernel_errors import SignatureMiss, StatusMiss
-from jitad.compile.tapemachine.flatten import LIMIT, Flat, Unfit
+from jitad.compile.tapemachine.flatten import LIMIT, FlatTape, Unsuitable
 from jitad.compile.tapemachine.interpreter import LANES, Interpreter, interpreter
-from jitad.compile.tapemachine.schedule import Program, operations, scheduled
+from jitad.compile.tapemachine.schedule import Schedule, operations, scheduled
 from jitad.tape.builder import Builder, Value
 from jitad.tape.types import Aval, Guard
 
-__all__ = ["MachineKernel", "TapeMachine", "Unfit"]
+__all__ = ["MachineKernel", "TapeMachine", "Unsuitable"]
 
 KEPT = 4                      # memories that wait for the next call
 
@@ -34,7 +34,7 @@ class TapeMachine:
     `seed` is the place of the number that is differentiated. `operations` is how many were recorded.
     """
 
-    program: Program
+    program: Schedule
     operations: int
     first: np.ndarray
     inputs: tuple[tuple[int, Aval], ...]
@@ -182,15 +182,15 @@ def machine_of(builder: Builder, outputs: Sequence[Value], scalar: Value | None 
                wrt: Sequence[Value] = (), most: int = LIMIT) -> TapeMachine:
     """The machine for `outputs` and, after them, the gradient of `scalar` with respect to `wrt`.
 
-    Raises `Unfit` for what has no op-codes, or more than `most` operations.
+    Raises `Unsuitable` for what has no op-codes, or more than `most` operations.
     """
     guards = tuple(builder.guards.values())
     wanted = [*(v.number for v in outputs), *(g.node for g in guards), *([scalar.number] if scalar is not None else ())]
-    flat = Flat(builder.nodes, builder.inputs, wanted, [v.number for v in wrt], most)
+    flat = FlatTape(builder.nodes, builder.inputs, wanted, [v.number for v in wrt], most)
     return _loaded(flat, builder, outputs, scalar, wrt, guards)
 
 
-def _loaded(flat: Flat, builder: Builder, outputs: Sequence[Value], scalar: Value | None, wrt: Sequence[Value],
+def _loaded(flat: FlatTape, builder: Builder, outputs: Sequence[Value], scalar: Value | None, wrt: Sequence[Value],
             guards: tuple[Guard, ...]) -> TapeMachine:
     number = None if scalar is None else int(flat.at[scalar.number])
     ends = [*(flat.at[v.number] for v in outputs), *(flat.at[g.node] for g in guards)]

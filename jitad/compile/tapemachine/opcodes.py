@@ -153,7 +153,7 @@ class Mixture:
 
 
 @dataclass(frozen=True)
-class Chain:
+class LongSum:
     """A sum of many numbers, in order. A run is one; its count is that of the terms, of which those that are taken away
     are given by the complement of their places."""
 
@@ -165,8 +165,8 @@ class Chain:
         return "sums (f8, ...) -> f8"
 
 
-Code = OpCode | Mixture | Chain
-CHAIN = Chain()
+Code = OpCode | Mixture | LongSum
+CHAIN = LongSum()
 
 
 PLAIN = frozenset("const var add sub mul div neg abs lt le gt ge eq ne and or xor not select copysign".split())
@@ -219,4 +219,4 @@ def _is_zero(tape: Tape, number: int) -> bool:
     return node.prim.kind == "const" and not node.params["value"].value.any()
 
 
-__all__ = ["CHAIN", "Chain", "Code", "Contribution", "Mixture", "OpCode"]
+__all__ = ["CHAIN", "LongSum", "Code", "Contribution", "Mixture", "OpCode"]

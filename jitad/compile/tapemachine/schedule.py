@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from jitad.compile.tapemachine.flatten import Flat
+from jitad.compile.tapemachine.flatten import FlatTape
 from jitad.compile.tapemachine.interpreter import LANES
 from jitad.compile.tapemachine.opcodes import CHAIN, Code, Mixture, OpCode
 
@@ -24,7 +24,7 @@ NONE = -3                     # in place of that of chains, where there are none
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
+class Schedule:
     """`runs` are pairs (op-code, count), `words` what their operands read, with a margin behind; of the memory the
     first `given` places are inputs and constants, the others results in order."""
 
@@ -35,7 +35,7 @@ class Program:
     size: int
 
 
-def scheduled(flat: Flat, wanted: Iterable[int]) -> tuple[Program, np.ndarray]:
+def scheduled(flat: FlatTape, wanted: Iterable[int]) -> tuple[Schedule, np.ndarray]:
     """The program, and the places of the numbers of the flat tape; those of `wanted` are read when it has run."""
     plain = np.array([*flat.op, -1], np.int32)[:-1]
     codes, number, which = _mixed(flat.codes, np.bincount(plain[plain >= 0], minlength=len(flat.codes)))
@@ -54,7 +54,7 @@ def scheduled(flat: Flat, wanted: Iterable[int]) -> tuple[Program, np.ndarray]:
     place[order] = np.arange(len(given), len(given) + len(order), dtype=np.int32)
     runs, words = _encoded(codes, op[order], when[order], [c[order] for c in columns], which[plain[order]], place,
                            chains)
-    return Program(codes, runs, words, len(given), len(given) + len(order)), place
+    return Schedule(codes, runs, words, len(given), len(given) + len(order)), place
 
 
 def _mixed(codes: Sequence[OpCode], counts: np.ndarray) -> tuple[tuple[Code, ...], np.ndarray, np.ndarray]:
@@ -75,7 +75,7 @@ def _mixed(codes: Sequence[OpCode], counts: np.ndarray) -> tuple[tuple[Code, ...
 
 # --- sums ----------------------------------------------------------------------------------------
 
-def _chains(flat: Flat, op: np.ndarray, columns: Sequence[np.ndarray],
+def _chains(flat: FlatTape, op: np.ndarray, columns: Sequence[np.ndarray],
             wanted: Iterable[int]) -> list[tuple[list[int], list[int]]]:
     """Sums and differences each of which is used by the next alone: the numbers of the operations, and the terms, what
     is taken away as the complement of its number."""
@@ -165,7 +165,7 @@ def _encoded(codes: Sequence[Code], op: np.ndarray, when: np.ndarray, operands: 
     return np.stack([kinds, counts], 1).astype(np.int32).ravel(), words
 
 
-def operations(program: Program) -> dict[str, Any]:
+def operations(program: Schedule) -> dict[str, Any]:
     """For each op-code how many operations there are, and how many runs."""
     kinds, counts = program.runs[::2], program.runs[1::2]
     return {str(code): (int(counts[kinds == k].sum()), int((kinds == k).sum())) for k, code in enumerate(program.codes)}

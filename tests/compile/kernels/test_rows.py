@@ -9,7 +9,7 @@ import pytest
 
 import jitad.primitives  # noqa: F401  (fills the table)
 from jitad.compile.entry.kernel import Kernel
-from jitad.compile.entry.kernel_errors import Miss, SignatureMiss, StatusMiss
+from jitad.compile.entry.kernel_errors import KernelMiss, SignatureMiss, StatusMiss
 from jitad.passes.differentiate.modes import pullback
 from jitad.primitives.core import SUPPORTED, cast, select
 from jitad.primitives.reduce import contract, cumsum, reduce_sum
@@ -206,7 +206,7 @@ def test_other_shapes_and_types_are_refused() -> None:
     many.output("twice", many.input(np.zeros(3)) * 2.0)
     kernel, _ = run(many.tape(), many.inputs)
     for other in (np.zeros(4), np.zeros((3, 1)), np.zeros(3, np.float32), np.zeros(6)[::2], 1.0):
-        with pytest.raises(Miss):
+        with pytest.raises(KernelMiss):
             kernel.call(other)
     with pytest.raises((SignatureMiss, TypeError)):
         kernel.call()

@@ -11,8 +11,8 @@ import pytest
 from llvmlite import binding
 
 from jitad.compile.llvm import ir
-from jitad.compile.llvm.builder import CONTRACT, FREE_ORDER, Builder
-from jitad.compile.llvm.ir import BOOL, DOUBLE, FLOAT, INT8, INT16, INT32, INT64, VOID, Function, Module, array
+from jitad.compile.llvm.builder import CONTRACT, FREE_ORDER, IRBuilder
+from jitad.compile.llvm.ir import BOOL, DOUBLE, FLOAT, INT8, INT16, INT32, INT64, VOID, IRFunction, Module, array
 from jitad.compile.llvm.native import compile_module
 from jitad.compile.scalar.expressions import build, expansion
 from jitad.tape.expr import call, const, var
@@ -24,8 +24,8 @@ CTYPES = {DOUBLE: ctypes.c_double, FLOAT: ctypes.c_float, INT64: ctypes.c_int64,
 def made(result: ir.Type, kinds: list[ir.Type], write: Callable[..., Any]) -> Callable[..., Any]:
     """The function whose body is written by ``write(builder, *arguments)``, compiled."""
     module = Module()
-    function = Function(module, result, kinds, "f")
-    builder = Builder(function, function.append_basic_block("entry"))
+    function = IRFunction(module, result, kinds, "f")
+    builder = IRBuilder(function, function.append_basic_block("entry"))
     value = write(builder, *function.args)
     if value is None:
         builder.ret_void()
@@ -50,7 +50,7 @@ def test_constants_are_exact() -> None:
     """Of all floats the bits, signs of zeros and payloads of NaN too; integers and booleans as they are."""
     out = (ctypes.c_uint64 * len(NUMBERS))()
 
-    def write(b: Builder, p: Any) -> None:
+    def write(b: IRBuilder, p: Any) -> None:
         for place, x in enumerate(NUMBERS):
             b.store(DOUBLE(x), b.gep(p, [INT64(place)]))
     made(VOID, [DOUBLE.as_pointer()], write)(ctypes.addressof(out))
@@ -69,7 +69,7 @@ def test_arrays_and_names_of_any_content() -> None:
     """Tables by element and by byte; a name may hold quotes, spaces, umlauts."""
     content = bytes(range(256))
 
-    def write(b: Builder, i: Any) -> Any:
+    def write(b: IRBuilder, i: Any) -> Any:
         table = b.module.constant('a "b" \\ ö', array(INT8, 256)(content), align=64)
         numbers = b.module.constant(b.module.unique("n"), array(INT64, 3)([5, -6, 2**62]))
         rows = b.module.constant("rows", array(array(INT16, 2), 2)([[1, 2], [3, 4]]))
@@ -105,7 +105,7 @@ def test_arithmetic(write: Callable[..., Any], expected: float) -> None:
 
 def test_comparisons() -> None:
     """Signed, unsigned, ordered, unordered; each a bit of the result."""
-    def write(b: Builder, x: Any, i: Any) -> Any:
+    def write(b: IRBuilder, x: Any, i: Any) -> Any:
         tests = [compare(symbol, a, c) for compare, a, c in (
             (b.icmp_signed, i, INT64(3)), (b.icmp_unsigned, i, INT64(3)), (b.fcmp_ordered, x, DOUBLE(1.0)),
             (b.fcmp_unordered, x, DOUBLE(1.0))) for symbol in ("<", "<=", ">", ">=", "==", "!=")]
@@ -121,7 +121,7 @@ def test_comparisons() -> None:
 
 def test_loops_choices_and_memory() -> None:
     """Phis told afterwards, a slot, a switch, hints at the branch back, calls without a result."""
-    def write(b: Builder, n: Any) -> Any:
+    def write(b: IRBuilder, n: Any) -> Any:
         slot = b.slot(INT64)
         b.store(INT64(0), slot)
         before, inside, done = b.block, b.append_basic_block("loop"), b.append_basic_block("done")
@@ -150,7 +150,7 @@ def test_loops_choices_and_memory() -> None:
 
 
 def test_vectors() -> None:
-    def write(b: Builder, p: Any) -> None:
+    def write(b: IRBuilder, p: Any) -> None:
         vectors = b.bitcast(p, ir.vector(DOUBLE, 4).as_pointer())
         x = b.load(vectors, align=8)
         turned = b.shuffle_vector(x, x, [3, 2, 1, 4])
@@ -164,8 +164,8 @@ def test_vectors() -> None:
 def test_what_the_parser_cannot_see_is_checked() -> None:
     """To LLVM all pointers are alike."""
     module = Module()
-    function = Function(module, VOID, [DOUBLE.as_pointer()], "f")
-    b, p = Builder(function, function.append_basic_block()), function.args[0]
+    function = IRFunction(module, VOID, [DOUBLE.as_pointer()], "f")
+    b, p = IRBuilder(function, function.append_basic_block()), function.args[0]
     assert ir.Pointer(DOUBLE) == DOUBLE.as_pointer() != INT64.as_pointer()
     b.store(p, b.alloca(ir.Pointer(DOUBLE)))
     with pytest.raises(TypeError, match="i64 stored to double"):
@@ -175,7 +175,7 @@ def test_what_the_parser_cannot_see_is_checked() -> None:
     with pytest.raises(TypeError, match="given to"):
         b.call(function, [])
     with pytest.raises(ValueError, match="has a 'f'"):
-        Function(module, VOID, [], "f")
+        IRFunction(module, VOID, [], "f")
     with pytest.raises(TypeError):
         VOID(0)
 
@@ -183,12 +183,13 @@ def test_what_the_parser_cannot_see_is_checked() -> None:
 def test_functions_attributes_and_function_pointers() -> None:
     module = Module()
     kinds = [DOUBLE.as_pointer(), DOUBLE.as_pointer()]
-    inner = Function(module, VOID, kinds, "jitad_inner", linkage="internal", attributes="noinline nounwind", apart=True)
-    b = Builder(inner, inner.append_basic_block())
+    inner = IRFunction(module, VOID, kinds, "jitad_inner", linkage="internal", attributes="noinline nounwind",
+                       apart=True)
+    b = IRBuilder(inner, inner.append_basic_block())
     b.store(b.load(inner.args[1]), inner.args[0])
     b.ret_void()
-    outer = Function(module, INT64, kinds, "outer")
-    b = Builder(outer, outer.append_basic_block())
+    outer = IRFunction(module, INT64, kinds, "outer")
+    b = IRBuilder(outer, outer.append_basic_block())
     slot = b.alloca(inner.type, align=8)
     b.store(inner, slot)
     b.call(b.load(slot), outer.args)
@@ -205,8 +206,8 @@ def test_functions_attributes_and_function_pointers() -> None:
 
 def test_declarations_stand_once() -> None:
     module = Module()
-    function = Function(module, DOUBLE, [DOUBLE], "f")
-    b = Builder(function, function.append_basic_block())
+    function = IRFunction(module, DOUBLE, [DOUBLE], "f")
+    b = IRBuilder(function, function.append_basic_block())
     roots = [b.call(module.intrinsic("sqrt", kind), [x]) for kind, x in (
         (DOUBLE, function.args[0]), (DOUBLE, DOUBLE(4.0)), (FLOAT, FLOAT(9.0)))]
     for name in ("malloc", "malloc"):
@@ -220,8 +221,8 @@ def test_a_math_function_is_the_same_in_every_module() -> None:
     """Its text is written once in a process, with what it needs, and a module takes it as it is."""
     def used() -> Module:
         module = Module()
-        function = Function(module, DOUBLE, [DOUBLE], "f")
-        b = Builder(function, function.append_basic_block())
+        function = IRFunction(module, DOUBLE, [DOUBLE], "f")
+        b = IRBuilder(function, function.append_basic_block())
         x = var("x", "f8")
         b.ret(build(b, call("logaddexp", x, const(1.0)) + call("log1p", x), {"x": function.args[0]}))
         return module
@@ -235,9 +236,9 @@ def test_a_math_function_is_the_same_in_every_module() -> None:
 def test_pointers_to_other_types_and_hints() -> None:
     """A pointer to something else is no instruction; hints come through the parser."""
     module = Module()
-    function = Function(module, VOID, [DOUBLE.as_pointer()], "f")
+    function = IRFunction(module, VOID, [DOUBLE.as_pointer()], "f")
     block = function.append_basic_block()
-    b = Builder(function, block)
+    b = IRBuilder(function, block)
     b.branch(loop := b.append_basic_block("loop"))
     b.position_at_end(loop)
     b.store(INT64(1), b.bitcast(function.args[0], INT64.as_pointer()))

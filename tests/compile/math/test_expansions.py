@@ -19,7 +19,7 @@ from llvmlite import binding
 
 from jitad import jit
 from jitad.compile.llvm import ir
-from jitad.compile.llvm.builder import Builder
+from jitad.compile.llvm.builder import IRBuilder
 from jitad.compile.llvm.native import compile_module
 from jitad.compile.math import explog as vectormath_explog
 from jitad.compile.math.table import EXPANSIONS
@@ -178,9 +178,9 @@ def test_loops_vectorise(name: str) -> None:
 def loop_module(name: str, arity: int) -> ir.Module:
     """void loop(double* x..., double* out, int64 n), as LLVM IR."""
     module = ir.Module()
-    function = ir.Function(module, ir.VOID, [ir.DOUBLE.as_pointer()] * (arity + 1) + [ir.INT64], "loop")
+    function = ir.IRFunction(module, ir.VOID, [ir.DOUBLE.as_pointer()] * (arity + 1) + [ir.INT64], "loop")
     entry, body, leave = (function.append_basic_block() for _ in range(3))
-    builder = Builder(function, entry)
+    builder = IRBuilder(function, entry)
     builder.branch(body)
     builder.position_at_end(body)
     i = builder.phi(ir.INT64)
@@ -231,8 +231,8 @@ def test_intrinsics_take_other_types() -> None:
 def call_built(expr: Any, *values: float) -> float:
     """The float64 `expr` of float64 variables x0 and x1, compiled by `scalar_llvm.build`."""
     module = ir.Module()
-    function = ir.Function(module, ir.DOUBLE, [ir.DOUBLE] * 2, "built")
-    builder = Builder(function, function.append_basic_block())
+    function = ir.IRFunction(module, ir.DOUBLE, [ir.DOUBLE] * 2, "built")
+    builder = IRBuilder(function, function.append_basic_block())
     builder.ret(scalar_llvm.build(builder, expr, {f"x{i}": x for i, x in enumerate(function.args)}))
     native = compile_module(module, level=1)
     return ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double, ctypes.c_double)(native.address("built"))(*values)

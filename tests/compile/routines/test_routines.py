@@ -15,7 +15,7 @@ from jitad.compile.emit.llvm import emit_llvm
 from jitad.compile.emit.python import emit_python
 from jitad.compile.llvm import ir
 from jitad.compile.llvm.native import compile_module
-from jitad.compile.loops import STATUS_LINALG, Buffer, Call, Program
+from jitad.compile.loops import STATUS_LINALG, Buffer, CallRoutine, Program
 from jitad.compile.lower.lower import _routine
 from jitad.compile.reference import (
     fft as machine_fft,
@@ -41,7 +41,7 @@ def program(routine: str, shapes: tuple[tuple[int, ...], ...], numbers: tuple[in
     """``x0 = routine(x1, ...)``."""
     out, *operands = (Buffer(f"x{i}", dtype, s, "input" if i else "output") for i, s in enumerate(shapes))
     names = (out.name, *(b.name for b in operands))
-    return Program(tuple(operands), (out,), (), [Call(routine, names, numbers)], (), {})
+    return Program(tuple(operands), (out,), (), [CallRoutine(routine, names, numbers)], (), {})
 
 
 @cache
