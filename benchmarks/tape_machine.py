@@ -87,7 +87,7 @@ def main(count: int) -> None:
         start = clock()
         g(x)
         first = clock() - start
-        machine = g.compile(x)._entry.machine
+        machine = g.compile(x)._specialization.machine
         if machine is None:
             print(f"{make.__name__:8} runs as a kernel")
             continue

@@ -30,6 +30,7 @@ from jitad.api.implicit import implicit
 from jitad.api.transforms import grad, jit, jit_grad, value_and_grad
 from jitad.api.vjp_jvp import jvp, linearize, vjp
 from jitad.call.debug import debug_nonfinite
+from jitad.call.pickling import restored as restored  # the name that stands in pickles
 from jitad.errors import (
     ArgumentTypeError,
     CaptureError,

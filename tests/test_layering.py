@@ -24,7 +24,7 @@ NUMBA_OUTSIDE = {"jitad/integrations/nutpie.py": "a C function that copies a vec
 
 UPWARD_AT_MOST = 8
 CIRCLES_AT_MOST = 10
-PRIVATE_USES_AT_MOST = 108
+PRIVATE_USES_AT_MOST = 66
 PRIMITIVES_OUTSIDE_AT_MOST = 2
 
 

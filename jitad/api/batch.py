@@ -84,11 +84,12 @@ def batch(f: Callable[..., Any] | None = None, in_axes: Any = 0, out_axes: Any =
                                     f"{user_line()}); leave out lazy=True, or call it for each example")
         if not isinstance(inner, Transformed):
             return BatchedFunction(function, replace(request, batch=(axes,)), settings)
-        if inner._request.sparse:
+        given, asked = inner.subject.given, inner.subject.request
+        if asked.sparse:
             raise ArgumentTypeError(f"`{inner.__name__}` gives a sparse matrix, which has no further dimension for a "
                                     f"batch (at {user_line()}); leave out sparse=True, or call it for each example")
-        known = inner._settings
+        known = inner.subject.settings
         joined = Settings(settings.on_mismatch or known.on_mismatch, (*known.static, *settings.static),
                           known.background or settings.background)
-        return BatchedFunction(inner._given, replace(inner._request, batch=(axes, *inner._request.batch)), joined)
+        return BatchedFunction(given, replace(asked, batch=(axes, *asked.batch)), joined)
     return transform(f, "value", 0, on_mismatch, static, make=make)

@@ -6,7 +6,7 @@ from typing import Any
 
 from jitad.api.linear_operators import LazyHessian, LazyJacobian
 from jitad.api.transforms import transform
-from jitad.call.sparse import Sparse
+from jitad.call.sparse import SparseFunction
 from jitad.call.transformed import Transformed
 from jitad.errors import ArgumentTypeError
 from jitad.trace.where import user_line
@@ -106,7 +106,7 @@ def _made(lazy: bool, operator: Any, sparse: bool) -> Any:
     if lazy and sparse:
         raise ArgumentTypeError(f"lazy=True and sparse=True exclude each other (at {user_line()}): an operator that "
                                 "computes products, or a matrix of the elements that are not zero")
-    return operator if lazy else Sparse if sparse else Transformed
+    return operator if lazy else SparseFunction if sparse else Transformed
 
 
 def hessian(f: Function = None, argnums: int | Sequence[int] = 0, *, lazy: bool = False, sparse: bool = False,

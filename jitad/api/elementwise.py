@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from jitad.api.custom.calls import Recordable, handed
+from jitad.call.pickling import restores
 from jitad.errors import ArgumentTypeError, OutputError
 from jitad.primitives.core import cast
 from jitad.tape.builder import Value
@@ -66,6 +67,7 @@ def elementwise(f: Callable[..., Any]) -> Any:
     return Elementwise(f, "elementwise")
 
 
+@restores("elementwise")
 class Elementwise(Recordable):
     """A function of numbers over arrays; made by `elementwise`."""
 

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from jitad.api.custom.calls import Call, Recordable, as_it_is, copied, line_of_code, name_of
+from jitad.api.custom.calls import CustomCall, Recordable, as_it_is, copied, line_of_code, name_of
 from jitad.api.custom.opaque import call_opaque
 from jitad.api.custom.rules import Outcome, Rules, with_rules
 from jitad.call.build.derive import unit_cotangents
+from jitad.call.pickling import restores
 from jitad.errors import ArgumentTypeError, OutputError
 from jitad.passes.differentiate.modes import pullback
 from jitad.primitives.core import cast
@@ -79,6 +80,7 @@ def implicit(residual: Callable[..., Any]) -> Any:
     return lambda solve: Implicit(solve, residual)
 
 
+@restores("implicit")
 class Implicit(Recordable):
     """A solver with the equation that it solves; made by `implicit`."""
 
@@ -92,7 +94,7 @@ class Implicit(Recordable):
 
     def on_tape(self, view: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         solve = as_it_is(view, self.__wrapped__, "__wrapped__")
-        call = Call.of(view.recorder, solve, args, kwargs, self.__name__)
+        call = CustomCall.of(view.recorder, solve, args, kwargs, self.__name__)
         if not call.places:
             return solve(*call.inputs())
         if not call.moving:
@@ -106,7 +108,7 @@ class Implicit(Recordable):
                          line_of_code(self.residual))
         return with_rules(rules)
 
-    def _cotangents(self, call: Call, residual: Callable[..., Any], ct: Any, y: Any) -> Any:
+    def _cotangents(self, call: CustomCall, residual: Callable[..., Any], ct: Any, y: Any) -> Any:
         recorder = call.recorder
         ct, y = (Value(recorder, v.number) for v in _leaves(ct, y))
         point = copied(recorder, recorder.value(y.number), slot=INNER)
@@ -130,7 +132,7 @@ class Implicit(Recordable):
         rows = call.structured(leaves)
         return rows[0] if len(rows) == 1 else tuple(rows)
 
-    def _residual(self, call: Call, found: Any, y: Value) -> Value:
+    def _residual(self, call: CustomCall, found: Any, y: Value) -> Value:
         where = line_of_code(self.residual)
         if not isinstance(found, Value):
             raise OutputError(f"the residual of `{self.__name__}` ({where}) does not depend on the solution: it "

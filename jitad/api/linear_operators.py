@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from jitad.call.messages import name_after
+from jitad.call.pickling import restored, restores
 from jitad.call.request.request import DEFAULTS, Request, Settings
 from jitad.call.transformed import Transformed
 from jitad.errors import ArgumentTypeError, UnsupportedOperationError
@@ -72,7 +73,7 @@ class Lazy:
         """The arguments as they are now, by position, and the space of those that are differentiated."""
         if current() is not None:
             raise self._not_here()
-        arguments = self._forward.value._arguments(args, kwargs)
+        arguments = self._forward.value.subject.arguments(args, kwargs)
         if arguments.kwargs:
             raise ArgumentTypeError(f"a lazy {self._what} takes no keyword-only arguments: `{self.__name__}` was given "
                                     f"{', '.join(arguments.kwargs)} (called at {user_line()}); bind them with "
@@ -97,7 +98,7 @@ class Lazy:
         return type(self)(self._given.__get__(instance, owner), self._request, self._settings)
 
     def __reduce__(self) -> Any:
-        return type(self), (self._given, self._request, self._settings)
+        return restored, (f"lazy {self._what}", self._given, self._request.parts, tuple(self._settings))
 
     def __repr__(self) -> str:
         return f"<jitad lazy {self._what} of {self.__name__}>"
@@ -142,3 +143,8 @@ class LazyHessian(Lazy):
         def product(v: Any) -> np.ndarray:
             return space.flat(self._forward(*point, space.tree_of(v)))
         return LinearOperator((space.size, space.size), dtype=space.dtype, matvec=product, rmatvec=product)
+
+
+for _lazy in (LazyJacobian, LazyHessian):
+    restores(f"lazy {_lazy._what}")(lambda function, request, settings, make=_lazy: make(
+        function, Request.of(*request), Settings(*settings)))

@@ -11,7 +11,8 @@ import numpy as np
 
 from jitad.api.linear_operators import copied
 from jitad.api.transforms import checked_argnums
-from jitad.call.build.entry import differentiated, plain_leaves, recorded_on, seed_value
+from jitad.call.build.nested import differentiated, plain_leaves, recorded_on, seed_value
+from jitad.call.pickling import restored, restores
 from jitad.call.request.request import Request
 from jitad.call.request.results import framed
 from jitad.call.transformed import Transformed
@@ -142,6 +143,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
     return _known(f, request)(*primals, moving)
 
 
+@restores("pullback")
 class Pullback:
     """The pullback of a function at a point, made by `vjp`: cotangents of the results to cotangents of the
     arguments."""
@@ -149,6 +151,9 @@ class Pullback:
     def __init__(self, product: Callable[..., Any], whole: bool, primals: Sequence[Any], places: Any):
         self._product, self._whole = product, whole
         self._count, self._places = len(primals), places
+
+    def __reduce__(self) -> Any:
+        return restored, ("pullback", self._product, self._whole, (None,) * self._count, self._places)
 
     def __call__(self, ct: Any) -> Any:
         found = self._product(ct)
@@ -158,6 +163,7 @@ class Pullback:
         return tuple(known.get(i) for i in range(self._count))
 
 
+@restores("pushforward")
 class Pushforward:
     """The pushforward of a function at a point, made by `linearize`: tangents of the arguments to tangents of the
     results."""
@@ -166,6 +172,10 @@ class Pushforward:
         self._product = product
         self._expected = tuple(range(len(primals))) if whole else places
         self._places = places
+
+    def __reduce__(self) -> Any:
+        whole = self._expected != self._places
+        return restored, ("pushforward", self._product, whole, (None,) * len(self._expected), self._places)
 
     def __call__(self, *tangents: Any) -> Any:
         if len(tangents) != len(self._expected):

@@ -2,23 +2,24 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-
-from jitad.call.build.entry import Entry
+from jitad.call.bound import c_function
+from jitad.call.build.specialization import Specialization
+from jitad.call.build.specialize import complete
+from jitad.call.family import FunctionFamily
+from jitad.call.pickling import restored, restores
 from jitad.call.request.request import Arguments
-from jitad.compile.llvm.fork_guard import gate
 from jitad.errors import SignatureError, UnsupportedOperationError
 from jitad.tape.display import Text
 from jitad.tape.tape import Tape
 from jitad.trace.leaves import is_complex
 
-if TYPE_CHECKING:
-    from jitad.call.transformed import Transformed
-    from jitad.export.graph import TapeGraph
+# How a tape leaves the process: what `jitad.export` does for "graph", "save" and "onnx".
+EXPORTS: dict[str, Callable[..., Any]] = {}
 
 
 class CompiledTape:
@@ -37,8 +38,8 @@ class CompiledTape:
     array([2., 4.])
     """
 
-    def __init__(self, transformed: Transformed, entry: Entry, arguments: Arguments):
-        self._transformed, self._entry, self._arguments = transformed, entry, arguments
+    def __init__(self, transformed: FunctionFamily, specialization: Specialization, arguments: Arguments):
+        self._transformed, self._specialization, self._arguments = transformed, specialization, arguments
         self.__wrapped__, self.__jitad_transform__ = transformed.__wrapped__, transformed.__jitad_transform__
         self.kernel                                       # noqa: B018  compiles
 
@@ -52,8 +53,8 @@ class CompiledTape:
     @property
     def tape(self) -> Tape:
         """The optimised tape. What runs on the tape machine has none until it is asked for, which takes its time."""
-        self._entry.complete(self._transformed._target, self._arguments)
-        return self._entry.tape
+        complete(self._specialization, self._transformed.subject.target, self._arguments)
+        return self._specialization.tape
 
     @property
     def tier(self) -> str:
@@ -64,7 +65,7 @@ class CompiledTape:
     @property
     def signature(self) -> Any:
         """What of the arguments the tape depends on."""
-        return self._entry.signature
+        return self._specialization.signature
 
     @property
     def source(self) -> Text:
@@ -95,24 +96,24 @@ class CompiledTape:
         if status:
             raise SignatureError(
                 f"the generated code stopped with status {status}: these arguments are not served by it")
-        return self._entry.result.build(outputs[0] if len(outputs) == 1 else outputs)
+        return self._specialization.result.build(outputs[0] if len(outputs) == 1 else outputs)
 
     def _inputs_like(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """The flat inputs for arguments of the tape's own signature."""
         arguments = self._transformed._arguments(args, kwargs)
-        if arguments.signature != self._entry.signature:
+        if arguments.signature != self._specialization.signature:
             raise SignatureError("the arguments have another signature than the compiled tape")
         return [*arguments.inputs, *self._inputs()[len(self._arguments.inputs):]]
 
     def _inputs(self) -> list[Any]:
-        captured = self._entry.captured(self._transformed._target)
+        captured = self._specialization.captured(self._transformed.subject.target)
         if captured is None:
             raise SignatureError(f"what `{self._transformed.__name__}` captures has changed; compile again")
         return [*self._arguments.inputs, *captured]
 
     @cached_property
     def _kernel(self) -> Any:
-        return self._entry.kernel(self._inputs())
+        return self._specialization.kernel(self._inputs())
 
     @cached_property
     def _printable(self) -> Any:
@@ -132,8 +133,8 @@ class CompiledTape:
         Raises `SignatureError` for arguments of another signature.
         """
         inputs = self._inputs_like(args, kwargs)
-        self._entry.complete(self._transformed._target, self._arguments)
-        return self._entry.interpret(inputs)
+        complete(self._specialization, self._transformed.subject.target, self._arguments)
+        return self._specialization.interpret(inputs)
 
     def _require_kernel(self) -> None:
         if self.tier == "machine":
@@ -159,41 +160,11 @@ class CompiledTape:
 
         Raises `SignatureError` unless the differentiated argument is one float64 vector, and the value a float64.
         """
-        from jitad.call.bound import bind
-        from jitad.compile.entry.callback import Callback, PythonCallback
+        return c_function(self._transformed, self._arguments)
 
-        if self._transformed._request.seed_name:
-            raise SignatureError(f"a C function is for a value and its gradient; `{self._transformed.__name__}` was "
-                                 f"compiled for {self._transformed._request.what}")
-        transformed, arguments = self._transformed.value_and_grad, self._arguments
-        place = transformed._request.argnums
-        leaf = arguments.leaves[arguments.span(place)[0]] if isinstance(place, int) and arguments.counts[
-            place] == 1 else None
-        several = bool(transformed._request.batch)
-        if not isinstance(leaf, np.ndarray) or (leaf.ndim != 1 and not several) or leaf.dtype != np.float64:
-            raise SignatureError(f"a C function needs one float64 vector to differentiate; `{transformed.__name__}` is "
-                                 f"differentiated by argument {place}; use ravel and reshape, or argnums=")
-        place %= len(arguments.args)
-        bound = bind(transformed, (*arguments.args[:place], *arguments.args[place + 1:]), arguments.kwargs)
-        arguments = bound.arguments(leaf)
-        with gate:
-            entry = transformed._entry(arguments)
-            tape = bound.tape_of(arguments)
-            dtype = (entry.machine.outputs[0][1] if entry.machine else entry.output(0)).dtype
-            if dtype != np.float64:
-                raise SignatureError(f"a C function needs a float64 value; `{transformed.__name__}` returns {dtype}")
-            if tape is None:
-                return PythonCallback(leaf.size, bound)
-            if several and entry.output(1).shape != leaf.shape:
-                raise SignatureError(f"a C function needs gradients as large as the array that varies: `out_axes` of "
-                                     f"`{transformed.__name__}` must be as its in_axes")
-            return Callback(tape.split.main, [leaf, *tape.data], bound, entry.name)
-
-    def graph(self) -> TapeGraph:
-        """The tape as a graph: ``.dot`` for Graphviz, ``.svg``; a notebook draws it."""
-        from jitad.export.graph import TapeGraph
-
-        return TapeGraph(self.tape)
+    def graph(self) -> Any:
+        """The tape as a `TapeGraph`: ``.dot`` for Graphviz, ``.svg``; a notebook draws it."""
+        return EXPORTS["graph"](self.tape)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the tape to a file, from which `jitad.load` makes it callable again, also on another machine.
@@ -204,9 +175,7 @@ class CompiledTape:
         Raises `TapeFileError` for what cannot be in a file (Python code that the tape calls, containers of other
         kinds than dicts, lists and tuples, named tuples and dataclasses), `OSError` where it cannot be written.
         """
-        from jitad.export.saved import save
-
-        save(self, path)
+        EXPORTS["save"](self, path)
 
     def to_onnx(self, path: str | os.PathLike[str]) -> None:
         """Write the tape, forward and reverse, as an ONNX model, whose outputs are ``value`` and ``gradient``.
@@ -217,28 +186,28 @@ class CompiledTape:
 
         Needs the package onnx. Raises `UnsupportedOperationError` for an operation that ONNX has no counterpart of.
         """
-        from jitad.export.onnx.export import export
-
         if any(map(is_complex, self._arguments.leaves)) or any(
-                form.startswith("complex") for form, _ in self._entry.result.forms):
+                form.startswith("complex") for form, _ in self._specialization.result.forms):
             raise UnsupportedOperationError(f"`{self._transformed.__name__}` has complex arguments or results, which a "
                                             "model cannot have; pass and return real and imaginary parts")
-        both = self._transformed.value_and_grad.compile if self._transformed._request.what == "grad" else None
-        if both is not None:
-            return both(*self._arguments.args, **self._arguments.kwargs).to_onnx(path)
+        if self._transformed.subject.request.what == "grad":
+            with_value = self._transformed.value_and_grad
+            return with_value.compile(*self._arguments.args, **self._arguments.kwargs).to_onnx(path)
         bound = dict(enumerate(self._inputs()[len(self._arguments.inputs):], len(self._arguments.inputs)))
-        export(self.tape, self._transformed.__name__, bound, path)
+        EXPORTS["onnx"](self.tape, self._transformed.__name__, bound, path)
 
     def __reduce__(self) -> Any:
-        return _compiled_for, (self._transformed, self._arguments.args, self._arguments.kwargs)
+        return restored, ("compiled", self._transformed, self._arguments.args, self._arguments.kwargs)
 
     def __repr__(self) -> str:
-        names = ", ".join(f"{n}: {leaf}" for n, leaf in zip(self._entry.names, self.signature.leaves, strict=True))
+        leaves = zip(self._specialization.names, self.signature.leaves, strict=True)
+        names = ", ".join(f"{name}: {leaf}" for name, leaf in leaves)
         size = f"{len(self._kernel.machine)} operations on the tape machine" if self.tier == "machine" else (
             f"{len(self.tape)} nodes")
         return f"<CompiledTape of {self._transformed.__name__} ({names}), {size}>"
 
 
-def _compiled_for(transformed: Transformed, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CompiledTape:
+@restores("compiled")
+def compiled_for(transformed: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CompiledTape:
     """What a pickled `CompiledTape` becomes."""
     return transformed.compile(*args, **kwargs)

@@ -11,13 +11,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from jitad.cache.keys.identity import Target
 from jitad.call.build.batch import example_of
-from jitad.call.build.entry import recorded, requested, rerolled
+from jitad.call.build.specialize import recorded, requested, rerolled
+from jitad.call.family import FunctionFamily
 from jitad.call.request.request import WORDS, Arguments, Request
 from jitad.call.request.sparse import elements
 from jitad.compile.llvm.fork_guard import gate
@@ -26,9 +27,6 @@ from jitad.primitives.scan import Form
 from jitad.tape.evaluate import evaluate, evaluate_node
 from jitad.tape.types import Node, Where
 from jitad.trace.pytree import leaves_of
-
-if TYPE_CHECKING:
-    from jitad.call.transformed import Transformed
 
 STAND_INS = ((0.5, 0.9), (1.1, 2.3))     # numbers in whose place a node that still fails is at fault itself
 
@@ -182,14 +180,14 @@ class Frame:
 
 # --- the whole call ------------------------------------------------------------------------------
 
-def require_finite(transformed: Transformed, result: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+def require_finite(function: FunctionFamily, result: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     """Raise `NonFiniteError` if the result of a call has a float that is NaN or infinite."""
     if all(np.isfinite(x).all() for x in map(elements, leaves_of(result)[0]) if x.dtype.kind == "f"):
         return
-    if not transformed._own_out:
+    subject = function.subject
+    if not subject.own_out:
         kwargs = {name: value for name, value in kwargs.items() if name != "out"}
-    raise diagnosis(transformed._target, transformed._request, transformed._arguments(tuple(args), dict(kwargs)),
-                    transformed.__name__)
+    raise diagnosis(subject.target, subject.request, subject.arguments(tuple(args), dict(kwargs)), function.__name__)
 
 
 def diagnosis(target: Target, request: Request, arguments: Arguments, name: str) -> NonFiniteError:

@@ -4,13 +4,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from jitad.call.family import restored_as
 from jitad.call.request.sparse import Matrix
 from jitad.call.transformed import Transformed
 from jitad.errors import UnsupportedOperationError
 from jitad.trace.where import user_line
 
 
-class Sparse(Transformed):
+class SparseFunction(Transformed):
     """A function together with its sparse Jacobian or Hessian, which is a `scipy.sparse.csr_array`."""
 
     def pattern(self, /, *args: Any, **kwargs: Any) -> Any:
@@ -19,12 +20,12 @@ class Sparse(Transformed):
 
         Raises what a call would raise.
         """
-        entry = self._complete(self._arguments(args, kwargs))
-        return _matrix(entry.result.frame).pattern()
+        specialization = self._with_its_tape(self.subject.arguments(args, kwargs))
+        return _matrix(specialization.result.frame).pattern()
 
     def _on_tape(self, recorder: Any, function: Callable[..., Any], args: tuple[Any, ...],
                  kwargs: dict[str, Any]) -> Any:
-        if self._request.sparse:
+        if self.subject.request.sparse:
             raise UnsupportedOperationError(
                 f"a sparse matrix of derivatives of `{self.__name__}` cannot be computed while a function is recorded "
                 f"(at {user_line()}); leave out sparse=True there, or use jvp, vjp or hvp")
@@ -37,4 +38,4 @@ def _matrix(frame: Any) -> Matrix:
     return tree if isinstance(tree, Matrix) else _matrix(below[-1])
 
 
-__all__ = ["Sparse"]
+restored_as("sparse", SparseFunction)

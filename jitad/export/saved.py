@@ -11,13 +11,14 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from jitad.cache.keys.captures import Plan
 from jitad.cache.keys.signature import Signature
-from jitad.call.build.entry import Entry
+from jitad.call.build.specialization import Specialization
+from jitad.call.compiled import CompiledTape
 from jitad.call.request.request import Request
 from jitad.call.request.results import Frame, Result
 from jitad.call.request.sparse import Matrix
@@ -32,16 +33,13 @@ from jitad.trace.pytree import TreeDef, count_leaves, flatten, leaves_of, unflat
 from jitad.trace.where import user_line
 from jitad.version import __version__
 
-if TYPE_CHECKING:
-    from jitad.call.compiled import CompiledTape
-
 FORMAT = "jitad tape"
 VERSION = 1
 LARGEST = 1 << 36                               # bytes of all members of a file together
 
 
 @dataclass(frozen=True)
-class Argument:
+class SavedArgument:
     """One argument: its name, the structure in plain containers, and what is not a number in it, by leaf."""
 
     name: str
@@ -71,17 +69,17 @@ class SavedTape:
     back as dicts.
     """
 
-    def __init__(self, name: str, tape: Tape, arguments: tuple[Argument, ...], captured: Sequence[np.ndarray],
+    def __init__(self, name: str, tape: Tape, arguments: tuple[SavedArgument, ...], captured: Sequence[np.ndarray],
                  result: Result) -> None:
         self.__name__ = self.__qualname__ = name
         self._arguments, self._captured = arguments, tuple(captured)
-        self._entry = Entry(name, Request("value"), Signature.of(()), tape.names, (), (), (), tape, Plan(), result,
-                            guarded=bool(tape.guards))
+        self._specialization = Specialization(name, Request("value"), Signature.of(()), tape.names, (), (), (), tape,
+                                              Plan(), result, guarded=bool(tape.guards))
 
     @property
     def tape(self) -> Tape:
         """The tape, as it was compiled."""
-        return self._entry.tape
+        return self._specialization.tape
 
     @property
     def captured(self) -> dict[str, np.ndarray]:
@@ -91,7 +89,7 @@ class SavedTape:
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         inputs = self._inputs(args, kwargs)
         try:
-            return self._entry.run(inputs)
+            return self._specialization.run(inputs)
         except GuardMiss as miss:
             raise SignatureError(
                 f"`{self.__name__}` was saved on one way through its branches, and these arguments take another at "
@@ -99,11 +97,11 @@ class SavedTape:
 
     def source(self, /, *args: Any, **kwargs: Any) -> Text:
         """The generated code for arguments like these, as Python source."""
-        return Text(self._entry.kernel(self._inputs(args, kwargs)).source)
+        return Text(self._specialization.kernel(self._inputs(args, kwargs)).source)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the tape to a file again."""
-        write(path, self.__name__, self.tape, self._arguments, self._captured, self._entry.result)
+        write(path, self.__name__, self.tape, self._arguments, self._captured, self._specialization.result)
 
     def _inputs(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         names = [argument.name for argument in self._arguments]
@@ -144,20 +142,21 @@ def _fitting(leaf: Any, path: str, aval: Aval) -> Any:
 
 def save(compiled: CompiledTape, path: str | os.PathLike[str]) -> None:
     """What ``compiled.save`` does."""
-    entry, given = compiled._entry, compiled._arguments
-    if any(map(is_complex, given.leaves)) or any(form.startswith("complex") for form, _ in entry.result.forms):
-        raise TapeFileError(f"`{entry.name}` has complex arguments or results, which cannot be in a file (called at "
-                            f"{user_line()}); pass and return real and imaginary parts")
+    specialization, given = compiled._specialization, compiled._arguments
+    forms = [form for form, _ in specialization.result.forms]
+    if any(map(is_complex, given.leaves)) or any(form.startswith("complex") for form in forms):
+        raise TapeFileError(f"`{specialization.name}` has complex arguments or results, which cannot be in a file "
+                            f"(called at {user_line()}); pass and return real and imaginary parts")
     captured = [np.array(x) for x in compiled._inputs()[len(given.inputs):]]
     arguments, start = [], 0
     for name, tree, count in zip((*given.positional, *given.kwargs), given.structures, given.counts, strict=True):
         static = [(n - start, given.leaves[n]) for n in range(start, start + count) if not given.dynamic[n]]
-        arguments.append(Argument(name, plain_structure(tree), tuple(static)))
+        arguments.append(SavedArgument(name, plain_structure(tree), tuple(static)))
         start += count
-    write(path, entry.name, entry.tape, arguments, captured, entry.result)
+    write(path, specialization.name, specialization.tape, arguments, captured, specialization.result)
 
 
-def write(path: str | os.PathLike[str], name: str, tape: Tape, arguments: Sequence[Argument],
+def write(path: str | os.PathLike[str], name: str, tape: Tape, arguments: Sequence[SavedArgument],
           captured: Sequence[np.ndarray], result: Result) -> None:
     """Write a file in one step: there is the whole of it, or what was there before.
 
@@ -234,7 +233,7 @@ def _loaded(data: Any, arrays: list[np.ndarray]) -> SavedTape:
     if data["format"] != FORMAT or data["version"] != VERSION:
         raise TapeFileError(f"it is {data['format']!r}, version {data['version']!r}; known is version {VERSION}")
     tape = tape_of(data["tape"], arrays)
-    arguments = tuple(Argument(str(a["name"]), a["structure"], tuple((int(n), v) for n, v in a["static"]))
+    arguments = tuple(SavedArgument(str(a["name"]), a["structure"], tuple((int(n), v) for n, v in a["static"]))
                       for a in data["arguments"])
     forms = tuple((_form(form), np.dtype(dtype).name if dtype else "") for form, dtype in data["forms"])
     result = Result(forms, _frame(data["frame"]))

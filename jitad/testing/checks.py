@@ -15,7 +15,7 @@ import numpy as np
 
 from jitad.api.transforms import checked_argnums, jit
 from jitad.api.vjp_jvp import jvp, linearize, vjp
-from jitad.call.build.entry import build
+from jitad.call.build.specialize import build
 from jitad.call.compiled import CompiledTape
 from jitad.call.transformed import Transformed
 from jitad.errors import ArgumentTypeError, TapeMismatchWarning
@@ -323,9 +323,9 @@ def assert_same_as_fresh(g: Callable[..., Any], args_list: Iterable[Sequence[Any
     for number, args in enumerate(args_list):
         if not isinstance(args, (tuple, list)):
             raise ArgumentTypeError(f"entry {number} of args_list is no tuple of arguments (at {user_line()})")
-        arguments = transformed._arguments(tuple(args), {})
-        entry = build(transformed._target, replace(transformed._request, tier="kernel"), arguments)
-        expected = entry.interpret([*arguments.inputs, *(entry.captured(transformed._target) or ())])
+        arguments = transformed.subject.arguments(tuple(args), {})
+        entry = build(transformed.subject.target, replace(transformed.subject.request, tier="kernel"), arguments)
+        expected = entry.interpret([*arguments.inputs, *(entry.captured(transformed.subject.target) or ())])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TapeMismatchWarning)
             got = g(*args)

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 
 from jitad import cache, jit, jit_grad, value_and_grad
-from jitad.call import stored
+from jitad.call.rungs import stored
 
 x3, x5 = np.array([1.0, 2.0, 3.0]), np.linspace(-1.0, 1.0, 5)
 A = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]])

@@ -38,7 +38,7 @@ def slow_function():
 
 def finished(g):
     """Wait until all kernels of the entries are there."""
-    for _, entry in cache.store.entries(jitad.call.transformed.owner_of(g)):
+    for _, entry in cache.store.entries(jitad.call.family.owner_of(g)):
         for thread in list(entry.compiling.values()):
             thread.join(60)
 
@@ -52,7 +52,7 @@ def test_calls_are_served_while_the_kernel_is_compiled(held):
             assert value == pytest.approx(expected, rel=1e-14)
             np.testing.assert_allclose(gradient, 2 * np.exp(2 * x), rtol=1e-14)
             assert g._call is g._cold
-        (_, entry), = cache.store.entries(jitad.call.transformed.owner_of(g))
+        (_, entry), = cache.store.entries(jitad.call.family.owner_of(g))
         assert not entry.kernels and len(entry.compiling) == 1
         held.set()
         finished(g)
@@ -135,4 +135,4 @@ def test_the_interpreter_ends_in_good_order():
 def test_options():
     with pytest.raises(ArgumentTypeError, match='compile must be "now" or "background", not \'later\''):
         jitad.jit_grad(np.sum, compile="later")
-    assert jitad.jit(lambda x: x, compile="now")._settings.background is False
+    assert jitad.jit(lambda x: x, compile="now").subject.settings.background is False

@@ -7,6 +7,7 @@ import pytest
 
 from jitad import value_and_grad
 from jitad.cache.keys.identity import unwrap
+from jitad.call.build.specialize import complete
 from jitad.passes.differentiate.modes import one, pullback
 from jitad.passes.reroll.reroll import reroll
 from jitad.tape.evaluate import evaluate
@@ -20,7 +21,7 @@ LEAST = 12                # nodes that a loop must save: few, so that short loop
 
 @pytest.fixture(autouse=True)
 def roll_up_early(monkeypatch):
-    monkeypatch.setattr("jitad.call.build.entry.reroll", lambda *args, **options: reroll(*args, LEAST, **options))
+    monkeypatch.setattr("jitad.call.build.specialize.reroll", lambda *args, **options: reroll(*args, LEAST, **options))
 
 
 COMPILED = (9, 23)
@@ -36,10 +37,10 @@ def inputs(seed):
 
 def interpreted(g, x, y):
     """The call by the interpreter: the way through the branches chosen as for a kernel."""
-    arguments = g._arguments((x, y), {})
-    entry = g._entry(arguments)
-    entry.complete(g._target, arguments)
-    return entry.interpret([*arguments.inputs, *entry.captured(g._target)])
+    arguments = g.subject.arguments((x, y), {})
+    entry = g.specialized(arguments)
+    complete(entry, g.subject.target, arguments)
+    return entry.interpret([*arguments.inputs, *entry.captured(g.subject.target)])
 
 
 def afresh(f, x, y):
@@ -79,7 +80,8 @@ def test_the_programs_have_what_they_are_for():
     rolled = guarded = ways = 0
     for seed in (4, 6, 7, 10, 12, 13, 14, 21, 27):
         g = value_and_grad(program(seed)[0])
-        entries = {id(g._entry(g._arguments(call, {}))): g._entry(g._arguments(call, {})) for call in inputs(seed)}
+        found = [g.specialized(g.subject.arguments(call, {})) for call in inputs(seed)]
+        entries = {id(entry): entry for entry in found}
         ways += len(entries) > 1
         rolled += any(n.prim.kind == "scan" for e in entries.values() for n in e.tape.nodes)
         guarded += any(e.guarded for e in entries.values())

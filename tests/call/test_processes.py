@@ -61,7 +61,7 @@ def test_importable_functions_pickle_by_name():
 def test_settings_travel_with_what_is_pickled_by_value():
     g = jit_grad(stored_cases.helper, argnums=(0,), on_mismatch="error", static=("MODE",))
     again = pickle.loads(pickle.dumps(g))
-    assert again._settings == g._settings and again._request == g._request
+    assert again.subject.settings == g.subject.settings and again.subject.request == g.subject.request
 
 
 @pytest.mark.filterwarnings("ignore::jitad.TapeMismatchWarning")

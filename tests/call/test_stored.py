@@ -16,7 +16,7 @@ import pytest
 from jitad import cache, jit_grad
 from jitad.cache import disk as disk_module
 from jitad.cache.disk import DiskCacheWarning
-from jitad.call import stored
+from jitad.call.rungs import stored
 from tests.call import stored_cases
 from tests.call.stored_cases import CASES, x3
 
@@ -85,7 +85,7 @@ def test_what_is_there_is_not_recorded(folder, monkeypatch):
     for case in ("logistic", "way 1", "captures"):
         CASES[case]()
     start_again()
-    monkeypatch.setattr("jitad.call.build.entry.record", None)       # a recording would fail
+    monkeypatch.setattr("jitad.trace.record.record", None)       # a recording would fail
     expected = {"logistic": stored_cases.X.T @ (1 - 1 / (1 + np.exp(-stored_cases.X @ x3))), "way 1": 3 * x3**2,
                 "captures": 4 * x3**2}
     for case, gradient in expected.items():

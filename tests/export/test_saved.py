@@ -208,7 +208,7 @@ def _runs_as_interpreted(loaded):
         found = loaded(*args)
     except (SignatureError, IndexError):
         return
-    expected = loaded._entry.interpret(loaded._inputs(args, {}))
+    expected = loaded._specialization.interpret(loaded._inputs(args, {}))
     for a, b in zip(found, expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12)
 

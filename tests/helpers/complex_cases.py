@@ -4,16 +4,16 @@ from __future__ import annotations
 import numpy as np
 
 from jitad import jit, jit_grad
-from jitad.call.build.entry import build
+from jitad.call.build.specialize import build
 
 H = 1e-6
 
 
 def interpreted(transformed, *args):
     """What a decorated function gives by the reference interpreter; nothing is compiled."""
-    arguments = transformed._arguments(args, {})
-    entry = build(transformed._target, transformed._request, arguments)
-    return entry.interpret([*arguments.inputs, *(entry.captured(transformed._target) or ())])
+    arguments = transformed.subject.arguments(args, {})
+    entry = build(transformed.subject.target, transformed.subject.request, arguments)
+    return entry.interpret([*arguments.inputs, *(entry.captured(transformed.subject.target) or ())])
 
 
 def valued(function, *args):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from jitad.call.messages import by_name
+from jitad.call.pickling import restored
 from jitad.errors import ArgumentTypeError, CaptureError, UnsupportedOperationError
 from jitad.passes.differentiate.custom import custom
 from jitad.primitives.core import FLOATS, alias, stop_gradient
@@ -21,7 +22,7 @@ from jitad.trace.pytree import TreeDef, flatten, leaves_of, unflatten
 from jitad.trace.recorder import Recorder, current
 from jitad.trace.where import user_line
 
-__all__ = ["Call", "MadeHere", "Recordable", "as_it_is", "copied", "custom", "handed", "is_number", "like",
+__all__ = ["CustomCall", "MadeHere", "Recordable", "as_it_is", "copied", "custom", "handed", "is_number", "like",
            "line_of_code", "name_of", "shares"]
 
 ALIAS = -1       # the slot of the aliases that stand for arguments, which may not be written
@@ -60,12 +61,14 @@ class Recordable:
         """What makes this of its function."""
         return (self.__jitad_transform__[0],)
 
-    def __reduce__(self) -> Any:
-        return type(self), (self.__wrapped__, *self.settings)
+    def __jitad_with__(self, function: Callable[..., Any]) -> Any:
+        """The same of another function."""
+        return type(self)(function, *self.settings)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """By name where there is one: it stands between a function and its own name."""
-        return self.__qualname__ if by_name(self) else self.__reduce__()
+        return self.__qualname__ if by_name(self) else (
+            restored, (self.__jitad_transform__[0], self.__wrapped__, *self.settings))
 
     def __repr__(self) -> str:
         return f"<jitad {self.__jitad_transform__[0]} {self.__name__}>"
@@ -115,7 +118,7 @@ def line_of_code(function: Any) -> str:
 
 
 @dataclass
-class Call:
+class CustomCall:
     """The positional inputs of a call as leaves: `traced` are the values among them, at the `places` in all leaves;
     `moving` says which of the traced ones are differentiated."""
 
@@ -127,7 +130,8 @@ class Call:
     counts: list[int] = field(default_factory=list)
 
     @classmethod
-    def of(cls, recorder: Recorder, function: Any, args: Sequence[Any], kwargs: dict[str, Any], name: str) -> Call:
+    def of(cls, recorder: Recorder, function: Any, args: Sequence[Any], kwargs: dict[str, Any],
+           name: str) -> CustomCall:
         """Keywords go to the places of their parameters, and defaults are inputs like others."""
         call = cls(recorder, name)
         for number, arg in enumerate(_positional(function, args, kwargs, name)):

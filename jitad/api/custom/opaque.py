@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jitad.api.custom.calls import Call, copied, handed
+from jitad.api.custom.calls import CustomCall, copied, handed
 from jitad.api.custom.rules import split
 from jitad.errors import ConcretizationError, OutputError
 from jitad.primitives.core import SUPPORTED
@@ -25,7 +25,7 @@ __all__ = ["call_opaque"]
 EXACT = 1 << 53      # integers that a float holds
 
 
-def call_opaque(call: Call, function: Callable[..., Any], stop: bool) -> Any:
+def call_opaque(call: CustomCall, function: Callable[..., Any], stop: bool) -> Any:
     """The result of `function` on the inputs of a call, as a node. With `stop`, no derivatives flow into it."""
     recorder, where = call.recorder, user_line()
     given = call.stopped() if stop else {}
@@ -72,7 +72,7 @@ def _kind(x: Any) -> str:
 class _Inputs:
     """What becomes of arrays as inputs of the function again: nobody may write to them."""
 
-    def __init__(self, call: Call, kinds: Sequence[str]) -> None:
+    def __init__(self, call: CustomCall, kinds: Sequence[str]) -> None:
         self.trees, self.counts, self.places, self.kinds = call.trees, call.counts, call.places, kinds
         self.shapes = [call.leaves[i].shape for i in call.places]
         self.flat = all(t.spec.is_leaf() and not t.inner for t in self.trees)

@@ -4,9 +4,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from jitad.api.custom.calls import Call, Recordable, as_it_is, copied, handed, is_number, like, line_of_code, shares
+from jitad.api.custom.calls import (
+    CustomCall,
+    Recordable,
+    as_it_is,
+    copied,
+    handed,
+    is_number,
+    like,
+    line_of_code,
+    shares,
+)
 from jitad.api.custom.opaque import call_opaque
 from jitad.api.custom.rules import Outcome, Rules, with_rules
+from jitad.call.pickling import restores
 from jitad.errors import ArgumentTypeError, OutputError
 from jitad.primitives.core import zeros_like
 from jitad.primitives.scan import loop
@@ -84,6 +95,7 @@ def primitive(f: Callable[..., Any] | None = None, *, vjp: Callable[..., Any] | 
     return Custom(f, vjp, jvp, opaque)
 
 
+@restores("primitive")
 class Custom(Recordable):
     """A function with rules; made by `primitive`."""
 
@@ -107,7 +119,7 @@ class Custom(Recordable):
     def on_tape(self, view: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         function = self.__wrapped__
         function = as_it_is(view, function, "__wrapped__") if self.opaque else view.copy_of(function, "__wrapped__")
-        call = Call.of(view.recorder, function, args, kwargs, self.__name__)
+        call = CustomCall.of(view.recorder, function, args, kwargs, self.__name__)
         ruled = self.vjp is not None or self.jvp is not None
         if not call.places or (not self.opaque and not call.moving):
             return function(*call.inputs())
@@ -155,6 +167,7 @@ def custom_gradient(f: Callable[..., Any]) -> Any:
     return CustomGradient(f, "custom_gradient")
 
 
+@restores("custom_gradient")
 class CustomGradient(Recordable):
     """A function with its pullback; made by `custom_gradient`."""
 
@@ -169,7 +182,7 @@ class CustomGradient(Recordable):
 
     def on_tape(self, view: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         function, recorder = view.copy_of(self.__wrapped__, "__wrapped__"), view.recorder
-        call = Call.of(recorder, function, args, kwargs, self.__name__)
+        call = CustomCall.of(recorder, function, args, kwargs, self.__name__)
         given = {i: copied(recorder, call.leaves[i], slot=-2) for i in call.moving}
         result, pullback = self._pair(function(*call.inputs(given)))
         if not given:
@@ -237,6 +250,7 @@ def checkpoint(f: Callable[..., Any]) -> Any:
     return Checkpoint(f, "checkpoint")
 
 
+@restores("checkpoint")
 class Checkpoint(Recordable):
     """A function that is computed again in reverse; made by `checkpoint`.
 
@@ -246,7 +260,7 @@ class Checkpoint(Recordable):
 
     def on_tape(self, view: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         function, recorder = view.copy_of(self.__wrapped__, "__wrapped__"), view.recorder
-        call = Call.of(recorder, function, args, kwargs, self.__name__)
+        call = CustomCall.of(recorder, function, args, kwargs, self.__name__)
         fresh = {i: copied(recorder, call.leaves[i], slot=-3) for i in call.moving}
         since = len(recorder.nodes)
         leaves, tree = leaves_of(function(*call.inputs(fresh)))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from jitad.api.custom.calls import Call, copied, custom, handed, is_number, name_of, shares
+from jitad.api.custom.calls import CustomCall, copied, custom, handed, is_number, name_of, shares
 from jitad.errors import OutputError
 from jitad.primitives.core import FLOATS, cast
 from jitad.primitives.index import concatenate, reshape
@@ -89,7 +89,7 @@ def split(joined: Value, avals: Sequence[Aval]) -> list[Value]:
 class Rules:
     """The recorded rules of one call: tapes and what they read of the recording."""
 
-    call: Call
+    call: CustomCall
     outcome: Outcome
     vjp: Tape | None = None
     jvp: Tape | None = None

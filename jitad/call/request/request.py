@@ -62,6 +62,17 @@ class Request:
     tier: str = ""
 
     @property
+    def parts(self) -> tuple[Any, ...]:
+        """As plain values, from which `of` makes it again."""
+        batch = tuple((axes.in_axes, axes.out_axes) for axes in self.batch)
+        return self.what, self.argnums, self.mode, batch, self.tier
+
+    @classmethod
+    def of(cls, what: str, argnums: int | tuple[int, ...], mode: str, batch: Sequence[tuple[Any, Any]],
+           tier: str) -> Request:
+        return cls(what, argnums, mode, tuple(Axes.of(*axes) for axes in batch), tier)
+
+    @property
     def places(self) -> tuple[int, ...]:
         if self.what == "value":
             return ()

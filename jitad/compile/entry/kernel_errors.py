@@ -1,10 +1,7 @@
-"""Why a kernel does not serve a call, and who goes on with it."""
+"""Why a kernel does not serve a call."""
 from __future__ import annotations
 
 import contextlib
-import weakref
-from collections.abc import Callable
-from typing import Any
 
 
 class KernelMiss(Exception):
@@ -28,16 +25,3 @@ def is_marked(error: BaseException) -> bool:
 
 class StatusMiss(KernelMiss):
     """The kernel stopped: an index out of bounds or a factorization that failed."""
-
-
-def weakly(home: Any, what: str) -> Callable[..., Any]:
-    """`_otherwise` of the function `home`, without a reference to it: it holds what calls this. `what` it is, in
-    words."""
-    known = weakref.ref(home)
-
-    def otherwise(*args: Any, **kwargs: Any) -> Any:
-        found = known()
-        if found is None:
-            raise ReferenceError(f"{what} is gone; keep it, not its `__call__`")
-        return found._otherwise(args, kwargs)
-    return otherwise

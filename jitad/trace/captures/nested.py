@@ -39,8 +39,7 @@ class Nested:
         function = self._transform.__wrapped__
         if not isinstance(function, FunctionType):  # a static method
             return self
-        make, (_, *settings) = self._transform.__reduce__()
-        return make(MethodType(self._view.copy_of(function), owner), *settings)
+        return self._transform.__jitad_with__(MethodType(self._view.copy_of(function), owner))
 
     def __getattr__(self, name: str) -> Any:
         captures, path, at = self._view.captures, self._view.path, self._view.path.step("attr", name)

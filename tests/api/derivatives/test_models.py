@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.models import MODELS
 from jitad import hessian, jacobian, jit_grad
-from jitad.call.build.entry import build
+from jitad.call.build.specialize import build
 from jitad.testing.checks import assert_same_as_fresh
 from tests.helpers.public import fresh
 
@@ -97,9 +97,9 @@ def assigned(x):
 
 
 def interpreted(g, *args):
-    arguments = g._arguments(args, {})
-    entry = build(g._target, g._request, arguments)
-    return entry.interpret([*arguments.inputs, *(entry.captured(g._target) or ())])
+    arguments = g.subject.arguments(args, {})
+    entry = build(g.subject.target, g.subject.request, arguments)
+    return entry.interpret([*arguments.inputs, *(entry.captured(g.subject.target) or ())])
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -115,9 +115,9 @@ def test_hessians_of_programs(name):
     if name == "float32":
         return
     v = np.random.default_rng(2).normal(size=x.shape)
-    arguments = jit_grad(f)._arguments((x,), {})
-    entry = build(jit_grad(f)._target, jit_grad(f)._request, arguments)
-    captured = entry.captured(jit_grad(f)._target) or ()
+    arguments = jit_grad(f).subject.arguments((x,), {})
+    entry = build(jit_grad(f).subject.target, jit_grad(f).subject.request, arguments)
+    captured = entry.captured(jit_grad(f).subject.target) or ()
 
     def slope(h):
         return (entry.interpret([x + h * v, *captured]) - entry.interpret([x - h * v, *captured])) / (2 * h)

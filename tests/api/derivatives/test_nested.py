@@ -19,7 +19,7 @@ from jitad import (
     value_gradient_and_hessian,
     vjp,
 )
-from jitad.call.build.entry import build
+from jitad.call.build.specialize import build
 from tests.helpers.public import compiling, fresh, same, x3, y3
 
 __all__ = ["fresh"]
@@ -27,9 +27,9 @@ __all__ = ["fresh"]
 
 def interpreted(g, *args):
     """What a transformed function gives, by the interpreter: recorded anew, not compiled."""
-    arguments = g._arguments(args, {})
-    entry = build(g._target, g._request, arguments)
-    return entry.interpret([*arguments.inputs, *(entry.captured(g._target) or ())])
+    arguments = g.subject.arguments(args, {})
+    entry = build(g.subject.target, g.subject.request, arguments)
+    return entry.interpret([*arguments.inputs, *(entry.captured(g.subject.target) or ())])
 
 
 def quartic(x):

@@ -122,7 +122,7 @@ def test_the_cache_counts_its_memory_and_lets_go_of_it(monkeypatch):
     monkeypatch.setattr(entry_machine, "STRAIGHT", 100)
     g = jitad.jit_grad(irregular(310))
     g(np.ones(12))
-    entry = g.compile(np.ones(12))._entry
+    entry = g.compile(np.ones(12))._specialization
     assert isinstance(next(iter(entry.kernels.values())), MachineKernel)
     assert entry.nbytes > 16 * entry.machine.program.size
     jitad.cache.clear(g)

@@ -233,7 +233,7 @@ def test_other_ways_through_branches_are_siblings():
         for x in (np.array([1.0, 2, 3]), np.array([0.4, 0.5, 1]), np.zeros(3)):
             np.testing.assert_allclose(g(x), np.where(x > 0.5, np.cos(x), -2 * x))
     assert jitad.cache.info(g).compiles == 3
-    machine = g.compile(np.ones(3))._entry.machine
+    machine = g.compile(np.ones(3))._specialization.machine
     assert machine.missed([np.ones(3)]) is None
     assert machine.missed([np.zeros(3)]).where.filename == __file__
     with pytest.raises(StatusMiss):

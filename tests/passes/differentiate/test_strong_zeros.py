@@ -174,9 +174,9 @@ def array(x, dtype=np.float64):
 def test_by_the_interpreter(name, dtype):
     f, x, value, gradient = CASES[name]
     g = value_and_grad(f)
-    arguments = g._arguments((array(x, dtype),), {})
-    entry = g._entry(arguments)
-    got, slope = entry.interpret([*arguments.inputs, *entry.captured(g._target)])
+    arguments = g.subject.arguments((array(x, dtype),), {})
+    entry = g.specialized(arguments)
+    got, slope = entry.interpret([*arguments.inputs, *entry.captured(g.subject.target)])
     rtol = 1e-12 if dtype is np.float64 else 2e-6
     np.testing.assert_allclose(got, f(array(x, dtype)), rtol=rtol)
     np.testing.assert_allclose(got, value, rtol=rtol, atol=rtol)

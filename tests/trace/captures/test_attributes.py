@@ -195,7 +195,7 @@ def test_asking_objects_leaves_helpers_unguarded():
     def f(x):
         return np.sum(helper(x)) * getattr(sys, "no_such_name", 1.0)
 
-    guards = jit(f).compile(x)._entry.plan.guards
+    guards = jit(f).compile(x)._specialization.plan.guards
     assert [str(path) for path in guards if "helper" in path.expression()] == [
         "`helper` captured from the enclosing function"]
 

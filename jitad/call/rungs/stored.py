@@ -1,4 +1,4 @@
-"""Entries on disk: machine code and what it takes to call it, without tape, recording or LLVM's optimiser.
+"""Specializations on disk: machine code and what it takes to call it, without tape, recording or LLVM's optimiser.
 
 A payload is a header (what the results are made of, the kinds of arguments) and an
 object file. The tape is not stored: the few things that need one record it again.
@@ -8,13 +8,15 @@ from __future__ import annotations
 import os
 from functools import cache as once
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jitad import cache
 from jitad.cache.keys.captures import Plan
 from jitad.cache.keys.fingerprint import Unstorable, dumps, fingerprint, loads, python_tag, register
 from jitad.cache.keys.identity import Target, code_key
+from jitad.call.build.specialization import Specialization
 from jitad.call.request.request import Arguments, Request
+from jitad.call.request.results import Result
 from jitad.compile.entry.arguments import argument_type
 from jitad.compile.entry.layout import UnknownLayout, layout
 from jitad.compile.entry.stored_kernel import StoredKernel
@@ -22,9 +24,6 @@ from jitad.compile.llvm.native import llvm, processor
 from jitad.trace.leaves import packed_all
 from jitad.trace.pytree import TreeDef
 from jitad.version import __version__
-
-if TYPE_CHECKING:
-    from jitad.call.build.entry import Entry
 
 register(TreeDef, "tree", lambda tree: (tree.spec, tree.inner, tree.keys), TreeDef)
 
@@ -37,7 +36,7 @@ def _build() -> tuple[str, ...]:
     import scipy
 
     newest, total = 0, 0
-    for folder in (Path(__file__).parent.parent, *map(Path, cache.__path__)):
+    for folder in (Path(__file__).parent.parent.parent, *map(Path, cache.__path__)):
         for path, _, files in os.walk(folder):
             for file in files:
                 if file.endswith(".py"):
@@ -63,28 +62,25 @@ def first_key(target: Target, request: Request, arguments: Arguments) -> str | N
         return None
 
 
-def save(entry: Entry, target: Target, arguments: Arguments, kernel: Any) -> None:
+def save(specialization: Specialization, target: Target, arguments: Arguments, kernel: Any) -> None:
     """Store what `kernel` is made of, if it can be of use to another process."""
     disk = cache.persistent_store()
-    key = first_key(target, entry.request, arguments) if disk is not None and kernel.exact else None
+    key = first_key(target, specialization.request, arguments) if disk is not None and kernel.exact else None
     if disk is None or key is None:
         return
-    result = entry.result
-    header = (tuple(map(tuple, kernel.kinds)), result.forms, result.frame, entry.guarded, kernel.routines)
+    result = specialization.result
+    header = (tuple(map(tuple, kernel.kinds)), result.forms, result.frame, specialization.guarded, kernel.routines)
     try:
         text = dumps(header)
     except Unstorable:
         return
-    variant = f"{tuple(map(tuple, kernel.kinds))} {entry.way}"
-    disk.store(key, entry.plan, len(text).to_bytes(8, "little") + text + kernel.native.code,
-               {"function": entry.name, "versions": _build()[0]}, variant=variant)
+    variant = f"{tuple(map(tuple, kernel.kinds))} {specialization.way}"
+    disk.store(key, specialization.plan, len(text).to_bytes(8, "little") + text + kernel.native.code,
+               {"function": specialization.name, "versions": _build()[0]}, variant=variant)
 
 
-def load(target: Target, request: Request, arguments: Arguments) -> Entry | None:
-    """An entry from the disk that serves this call, with its kernel; None if there is none."""
-    from jitad.call.build.entry import Entry
-    from jitad.call.request.results import Result
-
+def load(target: Target, request: Request, arguments: Arguments) -> Specialization | None:
+    """A specialization from the disk that serves this call, with its kernel; None if there is none."""
     disk = cache.persistent_store()
     key = first_key(target, request, arguments) if disk is not None and request.tier != "machine" else None
     if disk is None or key is None:
@@ -98,30 +94,29 @@ def load(target: Target, request: Request, arguments: Arguments) -> Entry | None
         inputs = [*arguments.inputs, *_captured(plan, target)]
         if tuple(tuple(argument_type(x)) for x in inputs) != kinds:
             continue
-        entry = Entry(target.function.__qualname__, request, arguments.signature, arguments.names, arguments.dynamic,
-                      arguments.structures, tuple(arguments.kwargs), None, plan,
-                      Result(forms, frame), guarded=guarded, loaded=True)
-        if _add_kernel(entry, payload[8 + size:], routines, inputs) and entry.missed(inputs) is None:
-            return entry
+        found = Specialization.of(target.function.__qualname__, request, arguments, None, plan, Result(forms, frame),
+                                  guarded=guarded, loaded=True)
+        if _add_kernel(found, payload[8 + size:], routines, inputs) and found.missed(inputs) is None:
+            return found
     return None
 
 
-def load_kernels(entry: Entry, target: Target, arguments: Arguments) -> None:
-    """Give `entry`, which serves this call, the kernel on the disk for the layout of its arguments."""
-    found = load(target, entry.request, arguments)
+def load_kernels(specialization: Specialization, target: Target, arguments: Arguments) -> None:
+    """Give `specialization`, which serves this call, the kernel on the disk for the layout of its arguments."""
+    found = load(target, specialization.request, arguments)
     if found is not None:
-        entry.kernels.update(found.kernels)
+        specialization.kernels.update(found.kernels)
 
 
 def _captured(plan: Plan, target: Target) -> tuple[Any, ...]:
     return tuple(packed_all(plan.values(target) or ()))
 
 
-def _add_kernel(entry: Entry, code: bytes, routines: bool, inputs: list[Any]) -> bool:
+def _add_kernel(specialization: Specialization, code: bytes, routines: bool, inputs: list[Any]) -> bool:
     """Link the object file; what does not link is as good as absent."""
     kinds = tuple(map(argument_type, inputs))
     try:
-        entry.kernels[kinds] = StoredKernel(code, kinds, routines)
+        specialization.kernels[kinds] = StoredKernel(code, kinds, routines)
     except (RuntimeError, KeyError, OSError):
         return False
     return True

@@ -1,8 +1,7 @@
-"""The warm path: one generated function that checks, fetches the captures and calls the kernel.
+"""Code that is generated for a shortcut: it checks the arguments, fetches the captures and calls the kernel.
 
-It stands for a `Transformed` whose last call had this signature. Whatever it does not
-expect ends in `KernelMiss` or `TypeError`, and the slow path looks further. Types and
-shapes of arrays are checked by the kernel itself.
+It stands for a function whose last call had this signature. Whatever it does not expect ends in `KernelMiss` or
+`TypeError`, and the ladder goes on. Types and shapes of arrays are checked by the kernel itself.
 """
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ from jitad.cache.keys.captures import PREFIX
 from jitad.cache.keys.guards import is_atom
 from jitad.cache.keys.identity import Target
 from jitad.cache.keys.signature import describe
-from jitad.call.build.entry import Entry
+from jitad.call.build.specialization import Specialization
 from jitad.compile.entry.kernel_errors import KernelMiss
 from jitad.trace.leaves import as_plain, is_complex, is_dynamic, is_plain, packed
 from jitad.trace.pytree import TreeDef, bare, count_leaves, leaves_of
@@ -31,30 +30,30 @@ _TELLING = frozenset({str, bytes, int, bool})            # of one of these types
 _described = functools.partial(describe, static=True)
 
 
-def warm_function(entry: Entry, kernel: Any, target: Target, counters: Any, leaves: Sequence[Any],
-                  names: Sequence[str | None], loose: Sequence[str] = ()) -> Callable[..., Any] | None:
-    """The warm function of `entry` for `target`, or None where none can be made.
+def python_shortcut(known: Specialization, kernel: Any, target: Target, counters: Any, leaves: Sequence[Any],
+                    names: Sequence[str | None], loose: Sequence[str] = ()) -> Callable[..., Any] | None:
+    """The function that calls a kernel of `known` for `target`, or None where none can be made.
 
     `names` are those by which the positional arguments may be passed, None where there is none; `loose` the keywords
     that no parameter has, whose order the function can see.
     """
-    source = entry.plan.generate(target, fail=f"raise {PREFIX}miss")
+    source = known.plan.generate(target, fail=f"raise {PREFIX}miss")
     if source is None:
         return None
-    named = not {*names, *entry.keywords} & {*_NAME.findall("\n".join(source.lines))}
-    if entry.keywords and not (named and all(n.isidentifier() and not iskeyword(n) for n in entry.keywords)):
+    named = not {*names, *known.keywords} & {*_NAME.findall("\n".join(source.lines))}
+    if known.keywords and not (named and all(n.isidentifier() and not iskeyword(n) for n in known.keywords)):
         return None
     counting = kernel.counting(counters.cell)
     bound: dict[str, Any] = {**source.bound, f"{PREFIX}miss": KernelMiss, f"{PREFIX}kernel": counting or kernel.call,
                              f"{PREFIX}counters": counters, f"{PREFIX}error": Exception,
-                             f"{PREFIX}finish": entry.result.build}
+                             f"{PREFIX}finish": known.result.build}
     heads = [name if named and name else f"{PREFIX}p{i}" for i, name in enumerate(names)]
     writer = _TakingApart(bound)
     more, several = f"{PREFIX}more", len(loose) > 1
     if several:
         writer.check_keys(more, loose)
         writer.lines.append(f"[{', '.join(loose)}] = {more}.values()")
-    given = [leaf for name, tree in zip([*heads, *entry.keywords], entry.structures, strict=True)
+    given = [leaf for name, tree in zip([*heads, *known.keywords], known.structures, strict=True)
              for leaf in writer.tree(name, tree)]
     lines = _attempt(writer.lines)
     for name, leaf in zip(given, leaves, strict=True):
@@ -64,30 +63,30 @@ def warm_function(entry: Entry, kernel: Any, target: Target, counters: Any, leav
         if check is None:
             return None
         lines.append(f"if {check}: raise {PREFIX}miss")
-    inputs = [n for n, d in zip(given, entry.dynamic, strict=True) if d]
+    inputs = [n for n, d in zip(given, known.dynamic, strict=True) if d]
     inputs, packing = _converted([*inputs, *source.inputs], [
-        *(leaf for leaf, d in zip(leaves, entry.dynamic, strict=True) if d), *(entry.plan.values(target) or ())], bound)
+        *(leaf for leaf, d in zip(leaves, known.dynamic, strict=True) if d), *(known.plan.values(target) or ())], bound)
     call = f"{PREFIX}kernel({', '.join(inputs)})"
     lines += [*_attempt([*source.lines, *packing]),
               f"{PREFIX}result = {call}", *([] if counting else [f"{PREFIX}counters.hits += 1"]),
-              f"return {PREFIX}result" if entry.result.plain else f"return {PREFIX}finish({PREFIX}result)"]
-    single = [name for name in entry.keywords if not several or name not in loose]
+              f"return {PREFIX}result" if known.result.plain else f"return {PREFIX}finish({PREFIX}result)"]
+    single = [name for name in known.keywords if not several or name not in loose]
     head = ", ".join([*heads, *(["*", *single] if single else ()), *([f"**{more}"] if several else ())])
     return _function(head, lines, bound, source.namespace)
 
 
-def direct_function(entry: Entry, kernel: Any, target: Target, counters: Any, leaves: Sequence[Any],
+def native_shortcut(known: Specialization, kernel: Any, target: Target, counters: Any, leaves: Sequence[Any],
                     otherwise: Callable[..., Any]) -> Callable[..., Any] | None:
     """The kernel itself, which then looks at the captures too, with nothing of Python around it; `otherwise` is called
     with what it does not serve. None where arguments or results are taken apart, or captures are inputs."""
-    plain = kernel.exact and entry.result.plain and not entry.keywords and all(map(bare, entry.structures)) and all(
+    plain = kernel.exact and known.result.plain and not known.keywords and all(map(bare, known.structures)) and all(
         is_dynamic(leaf) and not is_complex(leaf) for leaf in leaves)
-    guards = entry.plan.places(target) if plain else None
+    guards = known.plan.places(target) if plain else None
     return None if guards is None else kernel.counting(counters.cell, otherwise, guards)
 
 
-def free_function(structures: Sequence[TreeDef], leaves: Sequence[Any], call: Callable[..., Any],
-                  finish: Callable[[Any], Any] | None) -> Callable[..., Any] | None:
+def from_leaves(structures: Sequence[TreeDef], leaves: Sequence[Any], call: Callable[..., Any],
+                finish: Callable[[Any], Any] | None) -> Callable[..., Any] | None:
     """`call` of the dynamic leaves, as a function of arguments of these structures; `finish` makes the result. Raises
     `KernelMiss` for others. None where a static leaf could only be told by a snapshot."""
     bound: dict[str, Any] = {f"{PREFIX}miss": KernelMiss, f"{PREFIX}kernel": call, f"{PREFIX}finish": finish,
@@ -223,8 +222,8 @@ def _flattener(tree: TreeDef) -> Callable[[Any], list[Any]]:
 
 def _function(head: str, lines: list[str], bound: dict[str, Any], namespace: dict[str, Any]) -> Callable[..., Any]:
     """The function with its own names as closure cells, in the user's globals."""
-    outer = [f"def {PREFIX}make({', '.join(bound)}):", f" def warm({head}):", *(f"  {line}" for line in lines),
-             " return warm"]
+    outer = [f"def {PREFIX}make({', '.join(bound)}):", f" def shortcut({head}):", *(f"  {line}" for line in lines),
+             " return shortcut"]
     make = FunctionType(_compiled("\n".join(outer)), namespace)
     return make(*bound.values())
 

@@ -1,0 +1,182 @@
+"""A specialization: what the cache keeps of a function for one signature, the tape, the plan of captures, the kernels."""
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from jitad.cache.keys.captures import Plan
+from jitad.cache.keys.identity import Target
+from jitad.cache.keys.signature import Signature
+from jitad.call.request.request import Arguments, Request
+from jitad.call.request.results import Result
+from jitad.compile.entry.arguments import argument_type
+from jitad.compile.llvm.fork_guard import gate
+from jitad.compile.entry.kernel_errors import StatusMiss
+from jitad.tape.builder import Builder
+from jitad.tape.evaluate import GuardMiss, evaluate
+from jitad.tape.tape import Tape
+from jitad.tape.types import Aval, Guard
+from jitad.trace.leaves import packed_all
+from jitad.trace.pytree import TreeDef
+from jitad.trace.recorder import uncollected
+
+if TYPE_CHECKING:
+    from jitad.compile.tapemachine.machine import TapeMachine
+
+_living: weakref.WeakSet[Specialization] = weakref.WeakSet()
+
+
+class TapeNeeded(Exception):
+    """A specialization from the disk has code but no tape, and a tape is needed: see `specialize.complete`."""
+
+
+@dataclass(eq=False)
+class Specialization:
+    """One compiled signature of one function. Holds neither the function nor what it captures.
+
+    `recorded` is the tape; what comes from the disk (`loaded`) starts without one. `guarded` says whether the tape
+    has guards, `passing` whether it serves one call and has no place in the cache; `crowded` is set once the user
+    knows that there are too many like it. On the `machine` there is no tape either, until it is asked for.
+    `kernels` are by how the inputs lie in memory; `bound` has those for bound data, see `jitad.call.bound`;
+    `compiling` the threads of `jitad.call.rungs.background`.
+    """
+
+    name: str
+    request: Request
+    signature: Signature
+    names: tuple[str, ...]
+    dynamic: tuple[bool, ...]
+    structures: tuple[TreeDef, ...]
+    keywords: tuple[str, ...]
+    recorded: Tape | None
+    plan: Plan
+    result: Result
+    guarded: bool = False
+    loaded: bool = False
+    passing: bool = False
+    crowded: bool = False
+    machine: TapeMachine | None = None
+    kernels: dict[tuple[Any, ...], Any] = field(default_factory=dict)
+    bound: dict[tuple[Any, ...], Any] = field(default_factory=dict)
+    compiling: dict[tuple[Any, ...], Any] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        _living.add(self)
+
+    @classmethod
+    def of(cls, name: str, request: Request, arguments: Arguments, tape: Tape | None, plan: Plan,
+           result: Result, **options: Any) -> Specialization:
+        """That for calls like `arguments`."""
+        return cls(name, request, arguments.signature, arguments.names, arguments.dynamic, arguments.structures,
+                   tuple(arguments.kwargs), tape, plan, result, **options)
+
+    @property
+    def tape(self) -> Tape:
+        if self.recorded is None:
+            raise TapeNeeded
+        return self.recorded
+
+    def output(self, number: int) -> Aval:
+        """Shape and dtype of an output of the tape."""
+        return self.tape.nodes[self.tape.outputs[number]].aval
+
+    @property
+    def guards(self) -> tuple[Guard, ...]:
+        return self.tape.guards if self.machine is None else self.machine.guards
+
+    @property
+    def way(self) -> str:
+        """What tells the ways through the branches of one function apart."""
+        return " ".join(f"{g.node}={g.expected}" for g in self.tape.guards)
+
+    @property
+    def nbytes(self) -> int:
+        """Machine code and constants."""
+        return sum(kernel.nbytes for kernel in [*self.kernels.values(), *self.bound.values()])
+
+    @property
+    def seconds(self) -> float:
+        """What compiling the kernels took."""
+        return sum(kernel.seconds for kernel in list(self.kernels.values()))
+
+    def captured(self, target: Target) -> tuple[Any, ...] | None:
+        """The captured inputs as they are now; None if the captures are not those of this tape."""
+        values = self.plan.values(target)
+        return values if values is None else tuple(packed_all(values))
+
+    @cached_property
+    def _conditions(self) -> Tape:
+        """The part of the tape that its guards need."""
+        builder = Builder()
+        values = [builder.input(self.tape.nodes[i].aval, n)
+                  for i, n in zip(self.tape.inputs, self.tape.names, strict=True)]
+        builder.replay(self.tape, values)
+        return builder.finish(())
+
+    def missed(self, inputs: Sequence[Any]) -> Guard | None:
+        """The first guard that these inputs break: they take another way through the user's code."""
+        if not self.guarded:
+            return None
+        if self.machine is not None:
+            return self.machine.missed(inputs)
+        if self.recorded is None:
+            return self._stopped(inputs)
+        try:
+            evaluate(self._conditions, *inputs)
+        except GuardMiss as miss:
+            return miss.guard
+        return None
+
+    def _stopped(self, inputs: Sequence[Any]) -> Guard | None:
+        try:
+            self.kernel(inputs).call(*inputs)
+        except StatusMiss:
+            return Guard(-1, True, None)
+        return None
+
+    def has_kernel(self, inputs: Sequence[Any]) -> bool:
+        return tuple(map(argument_type, inputs)) in self.kernels
+
+    def kernel(self, inputs: Sequence[Any]) -> Any:
+        """The kernel for inputs that lie in memory as these do; compiled once."""
+        kinds = tuple(map(argument_type, inputs))
+        kernel = self.kernels.get(kinds)
+        if kernel is None:
+            with gate, uncollected(), self.lock:
+                from jitad.compile.entry.kernel import Kernel
+                from jitad.compile.tapemachine.machine import MachineKernel
+
+                kernel = self.kernels.get(kinds)
+                if kernel is None:
+                    kernel = Kernel(self.tape, kinds) if self.machine is None else MachineKernel(self.machine, kinds)
+                    kernel.call                         # noqa: B018  compiles
+                    self.kernels[kinds] = kernel
+        return kernel
+
+    def run(self, inputs: Sequence[Any]) -> Any:
+        """The result for dynamic leaves and captured inputs; failures are raised as NumPy raises them."""
+        try:
+            return self.result.build(self.kernel(inputs).call(*inputs))
+        except StatusMiss:
+            pass
+        return self.interpret(inputs)
+
+    def interpret(self, inputs: Sequence[Any]) -> Any:
+        """The same by the reference interpreter."""
+        outputs = [x if x.ndim else x.item() for x in evaluate(self.tape, *inputs)]
+        return self.result.build(outputs[0] if len(outputs) == 1 else outputs)
+
+
+def _after_fork() -> None:
+    for specialization in list(_living):
+        specialization.lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

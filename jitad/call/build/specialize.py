@@ -1,0 +1,104 @@
+"""How a specialization is built: the function is recorded, re-rolled, differentiated, optimised."""
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import replace
+
+from jitad.cache.keys.identity import Target
+from jitad.call.build.batch import examples, in_batches
+from jitad.call.build.derive import Argument, Derivation
+from jitad.call.build.machine import choose, suited
+from jitad.call.build.specialization import Specialization
+from jitad.call.request.request import Arguments, Request
+from jitad.call.request.results import Result
+from jitad.compile.llvm.fork_guard import gate
+from jitad.passes.optimise.rewrites import optimised
+from jitad.passes.reroll.reroll import reroll
+from jitad.tape.builder import Value
+from jitad.trace.leaves import aval_of, packed_all
+from jitad.trace.recorder import Recording, uncollected
+
+
+def build(target: Target, request: Request, arguments: Arguments) -> Specialization:
+    """Record the function, re-roll its loops, differentiate, optimise; or leave the recording to the tape machine."""
+    name = target.function.__qualname__
+    with gate, uncollected():
+        example, levels = examples(request.batch, arguments, name)
+        recording = recorded(target, request, example)
+        if suited(request):
+            found = choose(recording, request, rerolled, lambda r: derivation(r, request, example, name))
+            if not isinstance(found, Recording):
+                machine, result = found
+                return Specialization.of(name, request, arguments, None, recording.plan, result,
+                                         guarded=bool(machine.guards), machine=machine)
+            recording = found
+        outputs, labels, result = requested(recording, request, example, name)
+        tape = optimised(recording.builder, outputs, labels)
+        if levels:
+            tape, result = in_batches(tape, result, levels, arguments, recording.captured, name)
+    return Specialization.of(name, request, arguments, tape, recording.plan, result, guarded=bool(tape.guards))
+
+
+def complete(specialization: Specialization, target: Target, arguments: Arguments) -> None:
+    """Record the tape, if it is not there yet, for a call that the specialization serves."""
+    if specialization.recorded is None:
+        request = replace(specialization.request, tier="kernel")
+        specialization.recorded = build(target, request, arguments).tape
+
+
+def recorded(target: Target, request: Request, arguments: Arguments) -> Recording:
+    """The function run on the arguments; with its loops re-rolled unless the tape machine may take it as it is, and
+    with the seed, if the request has one, as further inputs."""
+    from jitad.trace.record import record
+
+    if suited(request):
+        return record(target, arguments.args, arguments.kwargs, arguments.positional)
+    if not request.seed_name:
+        return rerolled(record(target, arguments.args, arguments.kwargs, arguments.positional))
+    recording = rerolled(record(target, arguments.args[:-1], arguments.kwargs, arguments.positional[:-1]))
+    builder, span = recording.builder, arguments.span(len(arguments.args) - 1)
+    first = sum(arguments.dynamic[:span.start])
+    seeds = [builder.input(aval_of(arguments.leaves[i]), arguments.names[i]) for i in span]
+    given, behind = recording.argument_inputs, len(builder.inputs) - len(seeds)
+    order = [*range(first), *range(behind, len(builder.inputs)), *range(first, behind)]      # that of the call
+    builder.inputs[:], builder.names[:] = [builder.inputs[i] for i in order], [builder.names[i] for i in order]
+    return replace(recording, argument_inputs=(*given[:first], *seeds, *given[first:]))
+
+
+def requested(recording: Recording, request: Request, arguments: Arguments,
+              name: str) -> tuple[list[Value], list[str], Result]:
+    """What is asked of the function, on the builder of its recording: outputs, their labels, how they are returned."""
+    return derivation(recording, request, arguments, name).parts()
+
+
+def derivation(recording: Recording, request: Request, arguments: Arguments, name: str) -> Derivation:
+    """The request, on the builder of the recording."""
+    numbers = {leaf: i for i, leaf in enumerate(n for n, d in enumerate(arguments.dynamic) if d)}
+
+    def values(span: Iterable[int]) -> tuple[Value, ...]:
+        return tuple(recording.argument_inputs[numbers[leaf]] for leaf in span)
+
+    last, taken = len(arguments.args) - bool(request.seed_name), []
+    for place in request.places:
+        span = arguments.span(place % last)
+        taken.append(Argument(values(span), arguments.structures[place % last],
+                              tuple(arguments.names[i] for i in span), tuple(arguments.leaves[i] for i in span)))
+    seeds, tree = (values(arguments.span(last)), arguments.structures[last]) if request.seed_name else ((), None)
+    inputs = (v.number for v in (*recording.argument_inputs, *recording.captured_inputs))
+    given = dict(zip(inputs, packed_all([*arguments.inputs, *recording.captured]), strict=True)) if (
+        request.sparse) else {}
+    return Derivation(recording.builder, request, name, recording.outputs, recording.structure, recording.weak,
+                      tuple(taken), seeds, tree, given=given)
+
+
+def rerolled(recording: Recording, most: int | None = None) -> Recording:
+    """The recording with its loops as scans; `most` as for `reroll`."""
+    parts = (recording.argument_inputs, recording.captured_inputs, recording.outputs)
+    values = reroll(recording.builder, [v for part in parts for v in part], most=most)
+    if not values or values[0].builder is recording.builder:
+        return recording
+    rest = iter(values)
+    arguments, captured, outputs = (tuple(itertools.islice(rest, len(part))) for part in parts)
+    return replace(recording, builder=values[0].builder, argument_inputs=arguments, captured_inputs=captured,
+                   outputs=outputs)

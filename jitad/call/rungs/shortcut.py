@@ -1,0 +1,70 @@
+"""Shortcuts: the kernels that a function calls without asking the cache, and how they are tried."""
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jitad.cache.keys.signature import Signature
+from jitad.call.build.specialization import Specialization
+from jitad.compile.entry.kernel_errors import KernelMiss, StatusMiss, is_marked
+
+MISSED: Any = object()                                   # instead of a result
+NOT_SERVED = (KernelMiss, TypeError, OverflowError)      # the last for integers beyond 64 bits
+
+
+class Shortcut:
+    """The way from `home` to a kernel of a specialization, until the cache drops that. Holds `home` weakly: no cycles,
+    so that a function made in a loop goes, with the arrays that it captures, as soon as it is no longer used."""
+
+    strict: Callable[..., Any] | None = None             # raises one of `NOT_SERVED` for what it does not serve
+    call: Callable[..., Any] | None = None               # climbs down the ladder of `home` then
+
+    def __init__(self, home: Any, signature: Signature, specialization: Specialization):
+        self.home, self.signature = weakref.ref(home), signature
+        self.specialization: Specialization | None = specialization
+        self.guarded = specialization.guarded
+
+    def forget(self) -> None:
+        """Called by the cache: the specialization is gone."""
+        home = self.home()
+        if home is not None:
+            home._call = home._cold
+        self.strict = self.call = self.specialization = None
+
+
+def attempt(strict: Callable[..., Any] | None, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """The result of a strict function, or `MISSED`."""
+    try:
+        return MISSED if strict is None else strict(*args, **kwargs)
+    except NOT_SERVED as error:
+        if is_marked(error):
+            raise
+        return MISSED
+
+
+def with_fallback(strict: Callable[..., Any], fallback: Callable[..., Any], own_out: bool) -> Callable[..., Any]:
+    """`strict`, or `fallback` for what that does not serve: for ``out=`` too, unless it is the user's."""
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            if not kwargs:
+                return strict(*args)
+            if own_out or "out" not in kwargs:
+                return strict(*args, **kwargs)
+        except NOT_SERVED as error:
+            if is_marked(error):
+                raise
+        return fallback(*args, **kwargs)
+    return call
+
+
+def first_on_its_way(ways: Sequence[Any]) -> Callable[..., Any]:
+    """Ways through one function's branches, tried in turn: each kernel knows whether it is on its way."""
+    def strict(*args: Any, **kwargs: Any) -> Any:
+        for way in ways:
+            try:
+                return way(*args, **kwargs)
+            except StatusMiss:
+                continue
+        raise KernelMiss
+    return strict
