@@ -21,14 +21,15 @@ from typing import Any
 
 import numpy as np
 
+import jitad.trace.record  # noqa: F401  (fills the tables)
 from jitad.trace import reasons, ufuncs
 from jitad.trace.captures import library
-from jitad.trace.numpy_rules.creation import SUBSTITUTES
-from jitad.trace.numpy_rules.functions import FUNCTIONS
+from jitad.trace.dispatch import FUNCTIONS
 from jitad.trace.numpy_rules.shapes.grids import INDEXERS
 from jitad.trace.scipy_rules.sparse import PARTS
 from jitad.trace.scipy_rules.stats.distributions import is_library_distribution
 from jitad.trace.scipy_rules.stats.standing import distributions, standing
+from jitad.trace.substitutes import SUBSTITUTES
 from jitad.trace.values.tracer import Tracer
 
 __all__ = ["NAMESPACES", "UNCLAIMED", "methods", "public", "standing_of", "table", "versions"]

@@ -8,13 +8,14 @@ import numpy as np
 import scipy.linalg
 from scipy import special
 
-import jitad.primitives  # noqa: F401
+import jitad.primitives
+import jitad.trace.record  # noqa: F401  (fills the tables)
 from jitad.passes.differentiate.modes import pullback
 from jitad.tape.builder import Builder
 from jitad.tape.evaluate import evaluate
 from jitad.tape.tape import Tape
 from jitad.tape.types import Aval, Where
-from jitad.trace.scipy_rules.functions import SUBSTITUTES
+from jitad.trace.substitutes import SUBSTITUTES
 from jitad.trace.values.tracer import Tracer
 
 solve_triangular = SUBSTITUTES[scipy.linalg.solve_triangular]

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from scipy import special
 
-import jitad.primitives  # noqa: F401  (fills the table)
+import jitad.primitives
+import jitad.trace.record  # noqa: F401  (fills the tables)
 from jitad import jit
 from jitad.errors import UnsupportedOperationError
 from jitad.passes.differentiate.modes import pullback
@@ -20,7 +21,7 @@ from jitad.tape.evaluate import evaluate
 from jitad.tape.tape import Tape
 from jitad.tape.types import TABLE
 from jitad.testing.rules import Case, Graph
-from jitad.trace.scipy_rules.functions import SUBSTITUTES
+from jitad.trace.substitutes import SUBSTITUTES
 from tests.helpers.trace_cases import gradients, tape_of, traced
 
 INF, NAN = math.inf, math.nan

@@ -8,10 +8,11 @@ import pytest
 import scipy.special
 import scipy.stats
 
+import jitad.trace.record  # noqa: F401  (fills the tables)
 from jitad.trace import templates
 from jitad.trace.recorder import Recorder
-from jitad.trace.scipy_rules.functions import SUBSTITUTES
 from jitad.trace.scipy_rules.stats import distributions
+from jitad.trace.substitutes import SUBSTITUTES
 from jitad.trace.values.tracer import Tracer
 from tests.helpers.stats_cases import METHODS, MOMENTS, shape_names
 from tests.helpers.trace_cases import TABLE, flat

@@ -36,6 +36,7 @@ from jitad.tape.builder import Value
 from jitad.trace.captures import policy
 from jitad.trace.captures.attributes import Attributes
 from jitad.trace.captures.bytecode import WholeGuards
+from jitad.trace.captures.containers import STATIC, take_list, take_set, take_tuple
 from jitad.trace.captures.copies import Copies, GlobalsView
 from jitad.trace.captures.introspection import VIEWS
 from jitad.trace.captures.libraries import take_distribution, take_sparse, take_vectorized
@@ -61,7 +62,6 @@ __all__ = ["Captures"]
 
 _LRU = type(functools.lru_cache(lambda: None))
 _DICTS = (dict, OrderedDict, defaultdict)
-LONGEST = 64  # numbers in a captured list that are inputs each; longer lists are guarded by value
 
 
 class Captures:
@@ -83,7 +83,7 @@ class Captures:
         self.taken: dict[Path, tuple[Any, Any]] = {}
         self._met: dict[int, Path] = {}
         self._aliases: list[tuple[Path, Path]] = []
-        self._lists: list[tuple[Any, Any, Path]] = []
+        self.watched: list[tuple[Any, Any, Path]] = []        # copies of lists and sets, and as they were
 
     # --- running and checking --------------------------------------------------------------------
 
@@ -102,7 +102,7 @@ class Captures:
         for what in (*self.copies.rebound(), *self.attributes.changed()):
             raise self._changed(what)
         self.attributes.watch([function.__code__ for function in self.copies.originals.values()])
-        for copy, before, path in self._lists:
+        for copy, before, path in self.watched:
             if type(copy) is set:
                 changed = copy != before
             else:
@@ -124,7 +124,7 @@ class Captures:
         self.copies.release()
         self.builtins.update(__import__=builtins.__import__, getattr=getattr, hasattr=hasattr)
         self.taken.clear()
-        self._lists.clear()
+        self.watched.clear()
         del self.attributes, self.copies, self.whole, self.target
 
     def met(self, value: Any, path: Path) -> None:
@@ -225,7 +225,7 @@ class Captures:
             if not isinstance(stand_in, Impure):
                 self.guard(value, path)
             return stand_in
-        if self.is_static(path) and kind not in _STATIC and not isinstance(value, enum.Enum):
+        if self.is_static(path) and kind not in STATIC and not isinstance(value, enum.Enum):
             return self.static(value, path)
         if isinstance(value, ModuleType):
             self.guard(value, path)
@@ -238,7 +238,7 @@ class Captures:
         if taker is not None:
             return taker(self, value, path)
         if isinstance(value, tuple):
-            return self.sequence(value, path)
+            return take_tuple(self, value, path)
         return self._other(value, path)
 
     def _other(self, value: Any, path: Path) -> Any:
@@ -298,35 +298,6 @@ class Captures:
             self.guard(type(value), path.step("type"))
             known = self.taken[path] = (value, DictView(self, value, path))
         return known[1]
-
-    def _list(self, value: list[Any], path: Path) -> list[Any]:
-        if not any(map(_moves, value)) or (len(value) > LONGEST and all(map(is_atom, value))):
-            self.guard(value, path)
-            items = list(value)
-        else:
-            self.guard(type(value), path.step("type"))
-            items = self._items(value, path)
-        self._lists.append((items, list(items), path))
-        return items
-
-    def sequence(self, value: Any, path: Path) -> Any:
-        """A tuple, item by item where that is needed."""
-        if not any(map(_moves, value)):
-            self.guard(value, path)
-            return value
-        self.guard(type(value), path.step("type"))
-        items = self._items(value, path)
-        return tuple(items) if type(value) is tuple else tuple.__new__(type(value), items)
-
-    def _items(self, value: Sequence[Any], path: Path) -> list[Any]:
-        self.guard(len(value), path.step("len"))
-        return [self.take(item, path.step("item", i)) for i, item in enumerate(value)]
-
-    def _set(self, value: set[Any], path: Path) -> set[Any]:
-        self.guard(value, path)
-        copy = set(value)
-        self._lists.append((copy, set(value), path))
-        return copy
 
     # --- callables -------------------------------------------------------------------------------
 
@@ -393,18 +364,8 @@ def _said(fault: CaptureError) -> tuple[Any, str]:
 
 
 _LIBRARY_OBJECTS = ((distributions.is_distribution, take_distribution), (is_sparse, take_sparse))
-_STATIC = frozenset({str, bytes, int, bool, complex, type(None), type(...), range})
-
-
-def _moves(item: Any) -> bool:
-    """Whether an item of a captured sequence has to be taken on its own rather than guarded with the rest."""
-    if type(item) is tuple:
-        return any(map(_moves, item))
-    return type(item) not in _STATIC and not isinstance(item, (enum.Enum, np.integer, np.bool_, np.dtype))
-
-
 _TAKERS: dict[type, Any] = {
     FunctionType: Captures.function, MethodType: take_method, functools.partial: take_partial, _LRU: take_cached,
-    list: Captures._list, tuple: Captures.sequence, set: Captures._set,
+    list: take_list, tuple: take_tuple, set: take_set,
     np.vectorize: take_vectorized, **dict.fromkeys(_DICTS, Captures.dict_view),
 }

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jitad.cache.keys.captures import Path
+from jitad.trace.captures.containers import take_tuple
 from jitad.trace.captures.notes import Notes
 from jitad.trace.numpy_rules.elements.vectorize import Vectorized
 from jitad.trace.scipy_rules.sparse import PARTS, TracedSparse
@@ -55,7 +56,7 @@ def _parameters_of(value: Any, home: Any, captures: Notes | None, path: Path) ->
     if hasattr(value, "dist"):
         args, kwds = value.args, value.kwds
         if captures is not None:
-            args = captures.sequence(args, path.step("attr", "args"))
+            args = take_tuple(captures, args, path.step("attr", "args"))
             at = path.step("attr", "kwds")
             captures.guard(tuple(kwds), at.step("keys"))
             kwds = {name: captures.take(v, at.step("item", name)) for name, v in kwds.items()}

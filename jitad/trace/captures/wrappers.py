@@ -6,6 +6,7 @@ from types import MethodType
 from typing import Any
 
 from jitad.cache.keys.captures import Path
+from jitad.trace.captures.containers import take_tuple
 from jitad.trace.captures.libraries import method_of
 from jitad.trace.captures.notes import Notes
 
@@ -25,7 +26,7 @@ def take_method(captures: Notes, value: MethodType, path: Path) -> Any:
 def take_partial(captures: Notes, value: functools.partial[Any], path: Path) -> Any:
     """A partial of the function's copy, with the attributes of the original."""
     captures.guard(type(value), path.step("type"))
-    args = captures.sequence(value.args, path.step("attr", "args"))
+    args = take_tuple(captures, value.args, path.step("attr", "args"))
     keywords = path.step("attr", "keywords")
     captures.guard(tuple(value.keywords), keywords.step("keys"))
     taken = {name: captures.take(v, keywords.step("item", name)) for name, v in value.keywords.items()}

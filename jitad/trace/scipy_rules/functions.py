@@ -1,5 +1,4 @@
 """All of SciPy's functions in Python that have a rule: importing this module fills `SUBSTITUTES`."""
 from jitad.trace.scipy_rules import distance, factors, integrate, linalg, special, structured
-from jitad.trace.substitutes import SUBSTITUTES
 
-__all__ = ["SUBSTITUTES", "distance", "factors", "integrate", "linalg", "special", "structured"]
+__all__ = ["distance", "factors", "integrate", "linalg", "special", "structured"]

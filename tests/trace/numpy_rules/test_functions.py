@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special
 
+import jitad.trace.record  # noqa: F401  (fills the tables)
 from jitad.tape.evaluate import evaluate
-from jitad.trace.scipy_rules.functions import SUBSTITUTES
+from jitad.trace.substitutes import SUBSTITUTES
 from tests.helpers.trace_cases import TABLE, flat, gradients, tape_of, traced
 
 

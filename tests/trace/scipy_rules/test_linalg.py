@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 import scipy.linalg
 
+import jitad.trace.record  # noqa: F401  (fills the tables)
 from jitad.errors import UnsupportedOperationError
 from jitad.tape.evaluate import evaluate
-from jitad.trace.scipy_rules.functions import SUBSTITUTES
+from jitad.trace.substitutes import SUBSTITUTES
 from tests.helpers.trace_cases import tape_of
 from tests.trace.numpy_rules.test_functions import check_gradient, data, plain
 

@@ -14,7 +14,7 @@ from jitad.primitives.index import scatter
 from jitad.trace.arrays.choice import truth
 from jitad.trace.dispatch import ADVICE, as_value, builder_in, call, lift_all, name_of, refused
 from jitad.trace.numpy_rules.reductions.logsumexp import logsumexp
-from jitad.trace.numpy_rules.reductions.reduce import axes_of, keep, masked, scan, total_dtype, tree
+from jitad.trace.numpy_rules.reductions.reduce import accumulated, axes_of, keep, masked, total_dtype, tree
 from jitad.trace.numpy_rules.shapes.shape import flatten_end, move_to_end
 from jitad.trace.ufuncs import METHODS, apply_ufunc
 
@@ -99,7 +99,7 @@ def _accumulate(ufunc: np.ufunc, array: Any, axis: int = 0, dtype: Any = None, o
     x = _operands(ufunc, x, dtype, found)
     join = lambda a, b: apply_ufunc(ufunc, a, b)
     if ufunc in _ASSOCIATIVE:
-        return cast(scan(join, x, axis), found)
+        return cast(accumulated(join, x, axis), found)
     lines = np.moveaxis(x, axis, -1)
     totals = [lines[..., 0]] if lines.shape[-1] else []
     for i in range(1, lines.shape[-1]):

@@ -18,7 +18,7 @@ from jitad.tape.builder import Value
 from jitad.tape.types import TABLE
 from jitad.trace.arrays.choice import truth
 from jitad.trace.arrays.indexing import getitem
-from jitad.trace.dispatch import as_value, builder_in, implements, lift_all, lift_with, refused, stand_in
+from jitad.trace.dispatch import as_value, builder_in, implements, lift_all, lift_with, refused
 from jitad.trace.numpy_rules.shapes.shape import flatten_end, move_to_end, ravel
 from jitad.trace.ufuncs import apply_ufunc, as_float
 
@@ -269,7 +269,7 @@ def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any
     return _cumprod(a, axis)
 
 
-def scan(operation: Callable[[Any, Any], Any], a: Any, axis: int) -> Any:
+def accumulated(operation: Callable[[Any, Any], Any], a: Any, axis: int) -> Any:
     """All partial results of an associative operation, by doubling."""
     axis = np.lib.array_utils.normalize_axis_index(axis, a.ndim)
     lead = (slice(None),) * axis
@@ -342,4 +342,4 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     return sum_(step * (getitem(y, (*lead, slice(1, None))) + getitem(y, (*lead, slice(-1)))) / 2.0, axis)
 
 
-__all__ = ["axes_of", "keep", "root", "scan", "stand_in", "sum_dtype"]
+__all__ = ["accumulated", "axes_of", "keep", "root", "sum_dtype"]

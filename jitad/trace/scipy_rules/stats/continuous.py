@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from jitad.trace.scipy_rules.stats.family import EULER, LOG2, LOG_2PI, LOG_SQRT_2PI, continuous, log1mexp, sp, where
+from jitad.primitives.scipy_ufuncs import ufuncs as sp
+from jitad.trace.scipy_rules.stats.family import EULER, LOG2, LOG_2PI, LOG_SQRT_2PI, continuous, log1mexp, where
 
 PI = np.pi
 SQRT2 = float(np.sqrt(2.0))

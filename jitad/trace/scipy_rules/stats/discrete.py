@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from jitad.trace.scipy_rules.stats.family import discrete, log1mexp, sp, where
+from jitad.primitives.scipy_ufuncs import ufuncs as sp
+from jitad.trace.scipy_rules.stats.family import discrete, log1mexp, where
 
 
 def is_probability(p: Any) -> Any:

@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from jitad.primitives.core import cast
+from jitad.primitives.scipy_ufuncs import ufuncs as sp
 from jitad.tape.builder import Value
 from jitad.trace.arrays.indexing import boxed
 from jitad.trace.dispatch import as_value, builder_in, call, refused
 from jitad.trace.scipy_rules.linalg import solve_triangular
-from jitad.trace.scipy_rules.stats.family import LOG2, LOG_2PI, Rule, sp, where
+from jitad.trace.scipy_rules.stats.family import LOG2, LOG_2PI, Rule, where
 from jitad.trace.scipy_rules.stats.shapes import finite_df, log_t_constant
 
 RULES: dict[str, dict[str, Rule]] = {}

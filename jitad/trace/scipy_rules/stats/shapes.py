@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from jitad.primitives.scipy_ufuncs import ufuncs as sp
 from jitad.trace.scipy_rules.stats.continuous import POSITIVE, SQRT2, above, log_normal_density, log_one_plus_square
-from jitad.trace.scipy_rules.stats.family import EULER, LOG2, LOG_2PI, LOG_SQRT_2PI, continuous, log1mexp, sp, where
+from jitad.trace.scipy_rules.stats.family import EULER, LOG2, LOG_2PI, LOG_SQRT_2PI, continuous, log1mexp, where
 
 # --- gamma -----------------------------------------------------------------------------------------
 
