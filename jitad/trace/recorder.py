@@ -16,11 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from jitad.errors import ConcretizationError, JitadError, LeakedTracerError, OutputError
+from jitad.errors import ConcretizationError, LeakedTracerError, OutputError
+from jitad.primitives.linalg.failures import may_fail
 from jitad.tape.builder import Builder, Value
 from jitad.tape.evaluate import evaluate_node
 from jitad.tape.tape import Tape
 from jitad.tape.types import TABLE, Aval, Where
+from jitad.trace.attempts import attempted
+from jitad.trace.catching import may_be_caught
 from jitad.trace.dispatch import plain
 from jitad.trace.leaves import aval_of, is_complex, is_dynamic, packed, refusal
 from jitad.trace.pytree import TreeDef, unflatten
@@ -89,7 +92,9 @@ class Recorder(Builder):
         self.function_name = function_name
         self.active = True
         self.captures: Any = None
-        self.refusals: list[JitadError] = []             # raised so far; see `trace.dispatch`
+        self.refusals: list[Exception] = []              # raised so far; see `trace.dispatch`
+        self.required: set[int] = set()                  # nodes whose numbers are finite, or the call fails
+        self._home = sys._getframe(1).f_code             # of whoever records: frames further out are the caller's
         self._concrete: dict[int, Any] = {}
         self._lines: dict[int, tuple[CodeType, dict[int, Where] | None]] = {}
         self.placed: dict[int, tuple[int, Any]] = {}     # constants of templates; see `trace.templates`
@@ -153,7 +158,11 @@ class Recorder(Builder):
             if missing:
                 pending += missing
                 continue
-            known[n] = evaluate_node(nodes[n], [known[i] for i in nodes[n].inputs])
+            try:
+                known[n] = evaluate_node(nodes[n], [known[i] for i in nodes[n].inputs])
+            except Exception as error:                   # not where it is computed now, but where it was written
+                self.refusals.append(error)
+                raise
             pending.pop()
         return known[number]
 
@@ -227,7 +236,13 @@ class Recorder(Builder):
     def apply(self, prim: Any, inputs: Sequence[int], params: Mapping[str, Any], where: Where | None = None) -> int:
         if not self.active:
             self.check_active()
+        if may_fail(prim, params) and self.may_be_caught():
+            return attempted(self, prim, inputs, params)
         return super().apply(prim, inputs, params, where)
+
+    def may_be_caught(self) -> bool:
+        """Whether the recorded code would catch what is raised now."""
+        return self.explorer is None and may_be_caught(self._home)
 
 
 def _leaked(origin: Builder, what: str) -> LeakedTracerError:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jitad.primitives.linalg.failures import FAILS
 from jitad.primitives.view import shown
 from jitad.tape.builder import Builder, Value
 from jitad.tape.types import CONST, INPUT, TABLE, Aval, Node, Where
@@ -116,6 +117,8 @@ def _written(template: Template, builder: Recorder, numbers: list[int]) -> Any:
                 if known is None:                             # with the params, which must live as long as their id
                     known = builder.placed[id(params)] = builder.constant(Node(prim, (), params, aval)), params
                 number = known[0]
+            elif prim in FAILS:
+                number = builder.apply(prim, [numbers[i] for i in inputs], params)
             else:
                 number = builder.enter(prim, tuple([numbers[i] for i in inputs]), params, items, aval)
             numbers.append(number)
@@ -177,6 +180,9 @@ class _Trial(Recorder):
         if prim is VIEW and type(self.nodes[inputs[0]]) is _Unseen and type(self.nodes[number]) is Node:
             self.nodes[number] = _Unseen(self, self.nodes[number])
         return number
+
+    def may_be_caught(self) -> bool:
+        return False
 
     def guard(self, value: Value, expected: bool | int, where: Where | None = None) -> None:
         self.fine = False

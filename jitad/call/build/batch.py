@@ -12,6 +12,7 @@ from jitad.call.build.ways import all_examples
 from jitad.errors import ArgumentTypeError, OutputError
 from jitad.tape.evaluate import GuardMiss, evaluate
 from jitad.tape.types import TABLE
+from jitad.passes.optimise.guards import conditions
 from jitad.primitives.reduce import reduce_all
 from jitad.call.request.request import Arguments
 from jitad.call.request.results import Result, framed
@@ -87,11 +88,8 @@ def in_batches(tape: Tape, result: Result, levels: Sequence[Level], arguments: A
         forms = [form if end is None else ("array", "") for form, end in zip(result.forms, ends, strict=True)]
         result = Result(tuple(forms), result.frame)
     if tape.guards:
-        builder = Builder()
-        builder.replay(tape, [builder.input(tape.nodes[n].aval, name) for n, name in zip(
-            tape.inputs, tape.names, strict=True)])
         try:
-            evaluate(builder.finish([]), *arguments.inputs, *captured)
+            evaluate(conditions(tape), *arguments.inputs, *captured)
         except GuardMiss as miss:
             raise WaysDiffer(miss.guard) from None
     return tape, result

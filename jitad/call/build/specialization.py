@@ -17,7 +17,7 @@ from jitad.call.request.results import Result
 from jitad.compile.entry.arguments import argument_type
 from jitad.compile.llvm.fork_guard import gate
 from jitad.compile.entry.kernel_errors import StatusMiss
-from jitad.tape.builder import Builder
+from jitad.passes.optimise.guards import conditions
 from jitad.tape.evaluate import GuardMiss, evaluate
 from jitad.tape.tape import Tape
 from jitad.tape.types import Aval, Guard
@@ -113,11 +113,7 @@ class Specialization:
     @cached_property
     def _conditions(self) -> Tape:
         """The part of the tape that its guards need."""
-        builder = Builder()
-        values = [builder.input(self.tape.nodes[i].aval, n)
-                  for i, n in zip(self.tape.inputs, self.tape.names, strict=True)]
-        builder.replay(self.tape, values)
-        return builder.finish(())
+        return conditions(self.tape)
 
     def missed(self, inputs: Sequence[Any]) -> Guard | None:
         """The first guard that these inputs break: they take another way through the user's code."""

@@ -25,6 +25,7 @@ from jitad.compile.llvm.object_cache import compile_cached
 from jitad.compile.loops import STATUS_LINALG, Buffer, Program
 from jitad.compile.lower.lower import program_of
 from jitad.compile.routines.opaque import taken
+from jitad.passes.optimise.guards import implied
 from jitad.tape.tape import Tape
 
 NAME = "jitad_callback"
@@ -56,7 +57,7 @@ class Callback:
         sweep = emit_llvm(program, module, "jitad_sweep")
         sweep.linkage = "internal"
         values = tape.nodes[tape.outputs[0]].aval.size
-        _build(module, sweep, program, vector.size, values)
+        _build(module, sweep, program, vector.size, values, branches=bool(implied(tape)))
         self._native = compile_cached(module, name, tape.nodes)
         self._kept = bound
         self._tape = tape                                # and the Python code that it may call
@@ -109,7 +110,8 @@ def _fallback(otherwise: Callable[[np.ndarray], tuple[Any, np.ndarray]], shape: 
     return call
 
 
-def _build(module: ir.Module, sweep: ir.IRFunction, program: Program, length: int, values: int) -> None:
+def _build(module: ir.Module, sweep: ir.IRFunction, program: Program, length: int, values: int, branches: bool) -> None:
+    """`branches`: a factorization that fails may be another way through the user's code."""
     vectors = DOUBLE.as_pointer()
     function = ir.IRFunction(module, INT64, [INT64, vectors, vectors, vectors, INT64.as_pointer()], NAME)
     dim, x, grad, value, data = function.args
@@ -122,7 +124,8 @@ def _build(module: ir.Module, sweep: ir.IRFunction, program: Program, length: in
         arguments.append(builder.load(builder.bitcast(address, kind.as_pointer())))
     results = [grad, value] if program.results else [value, grad]       # arrays in their order, then numbers
     status = builder.call(sweep, [*arguments, *results])
-    _leave_unless(builder, builder.icmp_signed("!=", status, INT64(STATUS_LINALG)), INT64(NOT_FINITE))
+    if not branches:
+        _leave_unless(builder, builder.icmp_signed("!=", status, INT64(STATUS_LINALG)), INT64(NOT_FINITE))
     fine, otherwise = builder.append_basic_block(), builder.append_basic_block()
     builder.cbranch(builder.icmp_signed("==", status, INT64(0)), fine, otherwise)
     builder.position_at_end(otherwise)

@@ -1,7 +1,6 @@
 """Lowering: the groups of a plan become a program of the loop language."""
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from jitad.compile.loops import Buffer, CallRoutine, Let, Loop, Note, Program, Statement, tag
@@ -14,6 +13,8 @@ from jitad.compile.plan.factors import share_factors
 from jitad.compile.plan.fuse import FusionPlan, Group, fuse
 from jitad.compile.plan.prepare import prepare
 from jitad.compile.plan.pull import Pull
+from jitad.passes.optimise.guards import without_implied
+from jitad.primitives.linalg.matrices import routine_numbers
 from jitad.tape.expr import Expr, const, load, var
 from jitad.tape.tape import Tape
 from jitad.tape.types import TABLE
@@ -21,7 +22,7 @@ from jitad.tape.types import TABLE
 
 def program_of(tape: Tape, layouts: tuple[str, ...]) -> Program:
     """The kernel of an optimised tape, for inputs that lie in memory as `layouts` says (see `prepare`)."""
-    prepared = prepare(share_factors(tape), layouts)
+    prepared = prepare(share_factors(without_implied(tape)), layouts)
     return lower(fuse(prepared, layouts), layouts)
 
 
@@ -136,10 +137,4 @@ def _routine(name: str, params: Any, shapes: list[tuple[int, ...]]) -> tuple[str
         a, b = (right, left) if flip else (left, right)
         return "gemm", (sizes[out[0]], sizes[out[1]], sizes[inner], int(a.index(inner) == 0), int(b.index(inner) == 1),
                         int(flip))
-    sides_of = TABLE[name].sides
-    if sides_of is not None:
-        return name, sides_of(shapes, params)
-    matrix = shapes[0]
-    batch = math.prod(matrix[:-2])
-    sides = (matrix[-1],) if len(shapes) == 1 else (matrix[-1], shapes[1][-1])
-    return name, (batch, *sides, *(int(params[k]) for k in sorted(params)))
+    return name, routine_numbers(TABLE[name], shapes, params)

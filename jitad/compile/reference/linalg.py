@@ -197,9 +197,29 @@ def solveh_banded(out: Any, ab: Any, b: Any, _: int, rows: int, n: int, k: int) 
     return _of_row("solveh_banded")(out, (ab, (rows, n)), (b, (n, k)))
 
 
+def _failing(routine: Callable[..., int]) -> Callable[..., int]:
+    """Whether `routine` fails, for each example."""
+    def evaluate(out: Any, *rest: Any) -> int:
+        operands = [x for x in rest if isinstance(x, np.ndarray)]
+        count, size, *others = rest[len(operands):]
+        sizes, numbers = others[:len(operands)], others[len(operands):]
+        for i in range(count):
+            given = [x.reshape(-1)[i * n:(i + 1) * n] for x, n in zip(operands, sizes, strict=True)]
+            out.reshape(-1)[i] = routine(np.empty(size, operands[0].dtype), *given, *numbers) != STATUS_OK
+        return STATUS_OK
+    return evaluate
+
+
+cholesky_fails, solve_fails, inv_fails = _failing(cholesky), _failing(solve), _failing(inv)
+solve_triangular_fails, eigh_fails, svd_fails = _failing(solve_triangular), _failing(eigh), _failing(svd)
+pinv_fails, orthogonal_factor_fails = _failing(pinv), _failing(orthogonal_factor)
+sqrtm_fails, solve_banded_fails, solveh_banded_fails = _failing(sqrtm), _failing(solve_banded), _failing(solveh_banded)
+
 __all__ = [
     "cholesky", "cholesky_cotangent", "cholesky_inverse", "cofactor", "cofactor_tangent", "det", "det_factored",
     "eigh", "eigvalsh", "expm", "factor", "gemm", "inv", "inv_factored", "lu", "lu_order", "lu_pivots",
     "orthogonal_factor",
     "pinv", "qr", "slogdet_log", "slogdet_log_factored", "slogdet_sign", "slogdet_sign_factored", "solve",
-    "solve_banded", "solve_factored", "solve_triangular", "solveh_banded", "sqrtm", "svd", "svdvals", "sylvester"]
+    "solve_banded", "solve_factored", "solve_triangular", "solveh_banded", "sqrtm", "svd", "svdvals", "sylvester",
+    "cholesky_fails", "eigh_fails", "inv_fails", "orthogonal_factor_fails", "pinv_fails", "solve_banded_fails",
+    "solve_fails", "solve_triangular_fails", "solveh_banded_fails", "sqrtm_fails", "svd_fails"]

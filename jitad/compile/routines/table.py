@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, FileFinder
 from importlib.util import module_from_spec
@@ -25,10 +25,12 @@ from jitad.compile.routines import spectral as spectral
 from jitad.compile.routines.cholesky import cholesky, cholesky_inverse
 from jitad.compile.routines.code import RoutineCode
 from jitad.compile.routines.cotangent import cholesky_cotangent
+from jitad.compile.routines.failures import failing
 from jitad.compile.routines.order import argsort, positions
 from jitad.compile.routines.solve import gemm, solve_triangular
 from jitad.compile.routines.sparse import sparse_columns, sparse_entries, sparse_rows
 from jitad.compile.routines.svd import cofactor, cofactor_tangent
+from jitad.primitives.linalg.failures import FAILS
 
 ROUTINES: dict[str, Callable[..., None]] = {
     "cholesky": cholesky, "cholesky_inverse": cholesky_inverse,
@@ -57,15 +59,21 @@ def build_routine(emitter: Any, name: str, pointers: list[Any], numbers: tuple[f
     if name not in ROUTINES:
         raise NotImplementedError(f"no compiled routine {name}")
     register_symbols()
-    module = emitter.builder.module
-    kinds = dict.fromkeys(p.type.pointee.text for p in pointers)
-    label = f"jitad.{name}.{'.'.join(kinds)}.{'.'.join(map(str, numbers))}"
+    return emitter.builder.call(routine(name, emitter.builder.module, [p.type for p in pointers], numbers), pointers)
+
+
+def routine(name: str, module: Any, kinds: list[Any], numbers: tuple[float, ...]) -> Any:
+    """The function of the module that does `name` for pointers of these kinds and these numbers."""
+    label = f"jitad.{name}.{'.'.join(dict.fromkeys(k.pointee.text for k in kinds))}.{'.'.join(map(str, numbers))}"
     function = module.globals.get(label)
     if function is None:
-        code = RoutineCode(module, label, [p.type for p in pointers])
+        code = RoutineCode(module, label, kinds)
         ROUTINES[name](code, *code.function.args, *numbers)
         function = code.finish()
-    return emitter.builder.call(function, pointers)
+    return function
+
+
+ROUTINES |= {fails.name: partial(failing, partial(routine, row.name)) for row, fails in FAILS.items()}
 
 
 @cache

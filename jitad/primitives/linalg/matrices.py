@@ -109,6 +109,16 @@ def rectangle(shapes: Sequence[tuple[int, ...]], params: Any) -> tuple[float, ..
     return (batch, *shapes[0][-2:], *(params[k] for k in sorted(params)))
 
 
+def routine_numbers(row: Primitive, shapes: Sequence[tuple[int, ...]], params: Any) -> tuple[float, ...]:
+    """The numbers of the runtime's routine of a row: the batch, then sides, then flags."""
+    sides_of = row.sides
+    if sides_of is not None:
+        return sides_of(shapes, params)
+    batch = int(np.prod(shapes[0][:-2], dtype=np.int64))
+    sides = shapes[0][-1:] if len(shapes) == 1 else (shapes[0][-1], shapes[1][-1])
+    return (batch, *sides, *(int(params[k]) for k in sorted(params)))
+
+
 def system(a: Any, b: Any) -> tuple[Any, Any]:
     """`a` and `b` with one batch shape and one dtype."""
     dtype = np.result_type(a.dtype, b.dtype, np.float32)

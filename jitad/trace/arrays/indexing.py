@@ -12,6 +12,7 @@ from jitad.tape.builder import Value
 from jitad.trace.arrays.positions import flat_positions, nonzero_of
 from jitad.trace.arrays.viewing import sliced, through_map_of, through_view
 from jitad.trace.arrays.windows import Window
+from jitad.trace.attempts import within_bounds
 from jitad.trace.dispatch import as_value, implements, lift_all, plain, stand_in
 
 
@@ -153,7 +154,7 @@ class Advanced:
         self.rest = through_view(x, lambda a: a[tuple(basic)])
         self.axes = tuple(axis for axis, _ in arrays)
         common = np.broadcast_shapes(*(a.shape for _, a in arrays))
-        self.index = [_index_value(self.rest, a, self.rest.shape[axis], common) for axis, a in arrays]
+        self.index = [_index_value(self.rest, a, axis, common) for axis, a in arrays]
         lead, ndim = len(common), len(self.shape)
         self.order = tuple(range(ndim))                          # dimensions of the gathered array in the result
         if consecutive and first:
@@ -218,11 +219,13 @@ def _expand(entry: Any, spare: int) -> list[tuple[Any, Any]]:
     return [(slice(None), np.asarray(entry) if isinstance(entry, int) else entry)]
 
 
-def _index_value(x: Any, index: Any, length: int, shape: tuple[int, ...]) -> Any:
+def _index_value(x: Any, index: Any, axis: int, shape: tuple[int, ...]) -> Any:
+    length = x.shape[axis]
     if not isinstance(index, Value):
         index = index.astype(np.int64)
         index = np.broadcast_to(np.where(index < 0, index + length, index), shape)
         return as_value(x.builder, index)
+    within_bounds(index, axis, length)
     return broadcast_to(cast(index, np.int64), shape)
 
 

@@ -1,0 +1,107 @@
+"""What may fail where user code would catch it: computed at once, and the outcome is a branch of the recording.
+
+Recording computes only what code asks for. But inside of a ``try`` the code does ask, without a word, whether an
+operation succeeds: what NumPy raises must be raised there, and the tape must say for which arguments it is raised.
+Outside of any ``try`` nothing is asked: a kernel stops, and the call raises what NumPy raises.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from jitad.errors import ConcretizationError
+from jitad.primitives.core import cast
+from jitad.primitives.linalg.failures import FAILS, finite
+from jitad.primitives.reduce import reduce_all
+from jitad.tape.builder import Builder, Value
+from jitad.tape.evaluate import evaluate_node
+from jitad.tape.types import TABLE, Primitive
+
+FINITE: frozenset[Primitive] = frozenset({TABLE["cholesky"]})    # rows whose results are finite if their operands are
+
+
+def attempted(recorder: Any, prim: Primitive, inputs: Sequence[int], params: Mapping[str, Any]) -> int:
+    """The node of `prim`, with a guard that it fails, or does not, as now; raises what NumPy raises if it does."""
+    operands = _known(recorder, inputs)
+    if operands is None:
+        return Builder.apply(recorder, prim, inputs, params)
+    fails = Builder.apply(recorder, FAILS[prim], inputs, {**params, "leading": 0})
+    number = Builder.apply(recorder, prim, inputs, params)
+    raised = None
+    try:
+        recorder.know(number, evaluate_node(recorder.nodes[number], operands))
+    except np.linalg.LinAlgError as error:
+        raised = error
+    recorder.know(fails, np.asarray(raised is not None))
+    recorder.guard(Value(recorder, fails), raised is not None, recorder.where())
+    if raised is not None:
+        if number < fails:                               # made before where nothing caught it: it has failed there
+            recorder.refusals.append(raised)
+        raise raised
+    return number
+
+
+def _known(recorder: Any, numbers: Sequence[int]) -> list[Any] | None:
+    """The numbers behind nodes; None in the body of a loop, where there are none."""
+    try:
+        return [recorder.concrete(i) for i in numbers]
+    except ConcretizationError:
+        return None
+
+
+def within_bounds(index: Value, axis: int, length: int) -> None:
+    """Where it would be caught, a computed index that is out of bounds raises what NumPy raises."""
+    recorder: Any = index.builder
+    known = _known(recorder, [index.number]) if recorder.may_be_caught() else None
+    if known is None:
+        return
+    with recorder.plain():
+        i = cast(Value(recorder, index.number), np.int64)
+        inside = TABLE["logical_and"](TABLE["ge"](i, -length), TABLE["lt"](i, length))
+        inside = reduce_all(inside, axes=tuple(range(inside.ndim))) if inside.ndim else inside
+    if not recorder.decide(inside):
+        out = known[0][(known[0] < -length) | (known[0] >= length)].flat[0]
+        raise IndexError(f"index {out} is out of bounds for axis {axis} with size {length}")
+
+
+def check_finite(check: Any, *arrays: Any) -> None:
+    """What SciPy's functions do with ``check_finite``: ValueError unless all numbers are finite."""
+    if not check:
+        return
+    for array in arrays:
+        if not isinstance(array, Value):
+            np.asarray_chkfinite(array)
+        elif array.dtype.kind == "f" and not _is_finite(array):
+            _require_finite(array)
+
+
+def _is_finite(x: Value) -> bool:
+    """Whether it is known on the tape: required before, or made of such by a row that keeps it."""
+    nodes, known = x.builder.nodes, x.builder.required               # type: ignore[attr-defined]
+    number = x.number
+    while number not in known:
+        node = nodes[number]
+        if node.prim.kind != "view" and node.prim not in FINITE:
+            return False
+        number = node.inputs[0]
+    return True
+
+
+def _require_finite(x: Value) -> None:
+    recorder: Any = x.builder
+    with recorder.plain():
+        x = Value(recorder, x.number)
+        fine = TABLE["isfinite"](x)
+        fine = reduce_all(fine, axes=tuple(range(x.ndim))) if x.ndim else fine
+    if recorder.may_be_caught() and _known(recorder, [x.number]) is not None:
+        if not recorder.decide(fine):
+            raise ValueError("array must not contain infs or NaNs")
+    else:
+        with recorder.plain():
+            recorder.guard(finite(fine), True, recorder.where())
+    recorder.required.add(x.number)
+
+
+__all__ = ["attempted", "check_finite", "within_bounds"]
