@@ -51,10 +51,15 @@ def _known(recorder: Any, numbers: Sequence[int]) -> list[Any] | None:
         return None
 
 
+def _catching(builder: Any) -> bool:
+    """Whether the builder is a recording of code that would catch what is raised now."""
+    return hasattr(builder, "may_be_caught") and builder.may_be_caught()
+
+
 def within_bounds(index: Value, axis: int, length: int) -> None:
     """Where it would be caught, a computed index that is out of bounds raises what NumPy raises."""
     recorder: Any = index.builder
-    known = _known(recorder, [index.number]) if recorder.may_be_caught() else None
+    known = _known(recorder, [index.number]) if _catching(recorder) else None
     if known is None:
         return
     with recorder.plain():
@@ -95,7 +100,7 @@ def _require_finite(x: Value) -> None:
         x = Value(recorder, x.number)
         fine = TABLE["isfinite"](x)
         fine = reduce_all(fine, axes=tuple(range(x.ndim))) if x.ndim else fine
-    if recorder.may_be_caught() and _known(recorder, [x.number]) is not None:
+    if _catching(recorder) and _known(recorder, [x.number]) is not None:
         if not recorder.decide(fine):
             raise ValueError("array must not contain infs or NaNs")
     else:

@@ -1,7 +1,7 @@
 """Whether user code on the stack may catch what is raised now.
 
-Frames of recorded code are looked at from the inside out: a place that the exception table of its code leads to a
-handler is inside of a ``try`` or ``with``. A block of ``np.errstate`` or ``warnings.catch_warnings`` catches nothing.
+Frames of recorded code are looked at from the inside out: a place from which the exception table of its code leads to
+a handler is inside of a ``try`` or ``with``. A block of ``np.errstate`` or ``warnings.catch_warnings`` catches nothing.
 """
 from __future__ import annotations
 
@@ -21,19 +21,28 @@ def may_be_caught(outermost: CodeType) -> bool:
     """Whether an exception raised here meets a handler of the user's before it leaves the frame of `outermost`."""
     frame = sys._getframe(1)
     while frame is not None and frame.f_code is not outermost:
-        code, at = frame.f_code, frame.f_lasti
-        if not is_library_file(code.co_filename) and any(start <= at < stop for start, stop in _caught(code)):
+        if not is_library_file(frame.f_code.co_filename) and _catches(frame.f_code, frame.f_lasti):
             return True
         frame = frame.f_back  # type: ignore[assignment]
     return False
 
 
+def _catches(code: CodeType, at: int) -> bool:
+    """Whether an exception at this place of the bytecode goes to a handler of the user's: what is no such cleans up,
+    and raises again where it stands."""
+    for start, stop, target, handles in _handlers(code):
+        if start <= at < stop:
+            return handles or _catches(code, target)
+    return False
+
+
 @lru_cache(maxsize=1024)
-def _caught(code: CodeType) -> tuple[tuple[int, int], ...]:
-    """The parts of the bytecode from which an exception goes to a handler of the user's."""
+def _handlers(code: CodeType) -> tuple[tuple[int, int, int, bool], ...]:
+    """Start and end of the parts of the bytecode that have a handler, where it is, and whether it is the user's."""
     raw = code.co_code
-    return tuple((start, stop) for start, stop, target in _entries(code.co_exceptiontable) if raw[target] == _HANDLER
-                 and not (raw[target + 2] == _WITH and _is_harmless(code, start)))
+    return tuple((start, stop, target, raw[target] == _HANDLER and not (
+        raw[target + 2] == _WITH and _is_harmless(code, start))) for start, stop, target in _entries(
+            code.co_exceptiontable))
 
 
 def _entries(table: bytes) -> Iterator[tuple[int, int, int]]:

@@ -19,10 +19,15 @@ _ROWS = {fails: row for row, fails in FAILS.items()}
 
 def conditions(tape: Tape) -> Tape:
     """The part of `tape` that its guards need, with the guards and without outputs."""
+    return _only(replace(tape, outputs=(), labels=()))
+
+
+def _only(tape: Tape) -> Tape:
+    """What the outputs and guards of `tape` need."""
     builder = Builder()
-    builder.replay(tape, [builder.input(tape.nodes[i].aval, name) for i, name in zip(
+    outputs = builder.replay(tape, [builder.input(tape.nodes[i].aval, name) for i, name in zip(
         tape.inputs, tape.names, strict=True)])
-    return optimise_scans(builder.finish(()), optimise)
+    return optimise_scans(builder.tape([o.number for o in outputs], tape.labels), optimise)
 
 
 def implied(tape: Tape) -> tuple[Guard, ...]:
@@ -35,7 +40,7 @@ def without_implied(tape: Tape) -> Tape:
     found = implied(tape)
     if not found:
         return tape
-    return optimise_scans(replace(tape, guards=tuple(g for g in tape.guards if g not in found)), optimise)
+    return _only(replace(tape, guards=tuple(g for g in tape.guards if g not in found)))
 
 
 def _is_implied(tape: Tape, guard: Guard) -> bool:

@@ -1,0 +1,482 @@
+"""Failures that user code catches: both ways are compiled code, in whatever order they are met."""
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.linalg
+from numpy.linalg import LinAlgError
+from public import compiling, fresh  # noqa: F401
+
+import jitad
+from jitad import batch, hessian, jit, jit_grad, jvp, vjp
+from jitad.errors import TapeMismatchWarning
+from jitad.trace.catching import may_be_caught
+
+EYE, B = np.eye(3), np.array([1.0, -2.0, 0.5])
+GOOD, ALSO_GOOD, BAD, ALSO_BAD = (np.array([a, 0.3, 1.5]) for a in (0.4, 0.2, 1.6, 2.5))
+
+
+def matrix(x: Any) -> Any:
+    """Positive definite for ``|x[0]| < 1 / sqrt(2)``."""
+    off = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
+    return EYE + x[0] * off + x[1] ** 2 * np.diag([0.0, 0.0, 0.1])
+
+
+def singular(x: Any) -> Any:
+    """Of rank two where x[0] is 1.6 or 2.5, else regular: by numbers that rounding leaves alone."""
+    return np.array([[1.0, 2.0, 0.0], [2.0, 4.0 + (x[0] < 1.5) * 1.0, 0.0], [0.0, 0.0, 1.0]]) * x[2]
+
+
+def ends(f: Any, x: Any) -> Any:
+    """What f gives, or the type and text of what it raises."""
+    try:
+        return f(x)
+    except (ArithmeticError, ValueError, LookupError, LinAlgError, RuntimeError) as error:
+        return type(error), str(error)
+
+
+def slope(f: Any, x: Any, h: float = 1e-6) -> Any:
+    return np.array([(f(x + h * e) - f(x - h * e)) / (2 * h) for e in np.eye(len(x))])
+
+
+def follows(f: Any, points: Any, ways: int = 2) -> None:
+    """Value and gradient are NumPy's at all points, in either order, from `ways` compiled ways."""
+    for order in (points, points[::-1]):
+        jitad.cache.clear()
+        g = jit_grad(f)
+        with compiling(ways):
+            for x in (*order, *order):
+                expected = ends(f, x)
+                if isinstance(expected, tuple):
+                    with pytest.raises(expected[0]) as caught:
+                        g.value_and_grad(x)
+                    assert str(caught.value) == expected[1]
+                    continue
+                value, gradient = g.value_and_grad(x)
+                np.testing.assert_allclose(value, expected, rtol=1e-12)
+                np.testing.assert_allclose(gradient, slope(f, x), rtol=1e-6, atol=1e-6)
+
+
+# --- each function, in both orders ---------------------------------------------------------------
+
+OPERATIONS = {
+    "cholesky": lambda x: np.linalg.cholesky(matrix(x)),
+    "cholesky upper": lambda x: np.linalg.cholesky(matrix(x), upper=True),
+    "scipy cholesky": lambda x: scipy.linalg.cholesky(matrix(x), lower=True),
+    "cho_factor": lambda x: scipy.linalg.cho_solve(scipy.linalg.cho_factor(matrix(x)), B),
+    "solve": lambda x: np.linalg.solve(singular(x), B),
+    "solve of a matrix": lambda x: np.linalg.solve(singular(x), EYE),
+    "inv": lambda x: np.linalg.inv(singular(x)),
+    "scipy inv": lambda x: scipy.linalg.inv(singular(x)),
+    "scipy solve": lambda x: scipy.linalg.solve(singular(x), B),
+    "solve_triangular": lambda x: scipy.linalg.solve_triangular(
+        np.tril(np.ones((3, 3))) * np.array([1.0, (x[0] < 1.5) * x[2], 1.0]), B, lower=True),
+    "matrix_power": lambda x: np.linalg.matrix_power(singular(x), -2),
+    "batch": lambda x: np.linalg.cholesky(np.stack([EYE, matrix(x)])),
+}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
+def test_a_failure_that_is_caught(operation: Any) -> None:
+    def f(x: Any) -> Any:
+        try:
+            y = operation(x)
+        except LinAlgError:
+            return -x[1] ** 2
+        return np.sum(y * y) + x[1]
+    follows(f, [GOOD, BAD, ALSO_GOOD, ALSO_BAD])
+
+
+@pytest.mark.parametrize("operation", [
+    lambda a: np.linalg.eigvalsh(a), lambda a: np.linalg.svd(a, compute_uv=False),
+    lambda a: np.linalg.pinv(a)], ids=["eigvalsh", "svd", "pinv"])
+def test_what_does_not_converge(operation: Any) -> None:
+    def f(x: Any) -> Any:
+        try:
+            return np.sum(operation(EYE * x[0] + np.diag([0.0, 1.0, 2.0])) ** 2)
+        except LinAlgError:
+            return -x[1] ** 2
+    nan = np.array([np.nan, 0.3, 1.5])
+    for order in ([GOOD, nan], [nan, GOOD]):
+        jitad.cache.clear()
+        g = jit_grad(f)
+        for x in (*order, *order):
+            expected = f(x)
+            np.testing.assert_allclose(g.value(x), expected, rtol=1e-12)
+            if x is GOOD:
+                np.testing.assert_allclose(g(x), slope(f, x), rtol=1e-6, atol=1e-6)
+            elif np.isfinite(expected):
+                np.testing.assert_allclose(g(x), [0.0, -0.6, 0.0])
+
+
+# --- the forms of try --------------------------------------------------------------------------------
+
+def log_det(a: Any) -> Any:
+    return 2.0 * np.sum(np.log(np.diag(np.linalg.cholesky(a))))
+
+
+def caught_inside(a: Any) -> Any:
+    try:
+        return log_det(a)
+    except LinAlgError:
+        return None
+
+
+def helper_catches(x: Any) -> Any:
+    found = caught_inside(matrix(x))
+    return x[1] * x[2] if found is None else found
+
+
+def caught_outside(x: Any) -> Any:
+    try:
+        return log_det(matrix(x)) + x[1]
+    except LinAlgError:
+        return x[2] ** 2
+
+
+def by_any(x: Any) -> Any:
+    try:
+        return log_det(matrix(x))
+    except Exception:
+        return x[2] ** 2
+
+
+def bare(x: Any) -> Any:
+    try:
+        return log_det(matrix(x))
+    except:  # noqa: E722
+        return x[2] ** 2
+
+
+def with_else_and_finally(x: Any) -> Any:
+    total = x[1]
+    try:
+        lower = np.linalg.cholesky(matrix(x))
+    except LinAlgError:
+        total = total * 2.0
+    else:
+        total = total + np.sum(lower)
+    finally:
+        total = total * x[2]
+    return total
+
+
+def suppressed(x: Any) -> Any:
+    total = x[1]
+    with contextlib.suppress(LinAlgError):
+        total = total + log_det(matrix(x))
+    return total * x[2]
+
+
+def raised_again(x: Any) -> Any:
+    try:
+        return log_det(matrix(x))
+    except LinAlgError as error:
+        raise ValueError("not a covariance") from error
+
+
+def raised_on(x: Any) -> Any:
+    try:
+        return log_det(matrix(x))
+    except LinAlgError:
+        if x[2] > 100.0:
+            return x[1]
+        raise
+
+
+def another_class(x: Any) -> Any:
+    try:
+        return log_det(matrix(x))
+    except KeyError:
+        return x[1]
+
+
+def nested(x: Any) -> Any:
+    try:
+        try:
+            return log_det(matrix(x))
+        except LinAlgError:
+            return log_det(matrix(x / 2.0))
+    except LinAlgError:
+        return x[1] ** 2
+
+
+def cleaned_up(x: Any) -> Any:
+    with np.errstate(all="ignore"):
+        lower = np.linalg.cholesky(matrix(x))
+    return np.sum(lower)
+
+
+@pytest.mark.parametrize("f", [helper_catches, caught_outside, by_any, bare, with_else_and_finally, suppressed],
+                         ids=lambda f: f.__name__)
+def test_forms_of_try(f: Any) -> None:
+    follows(f, [GOOD, BAD, ALSO_GOOD, ALSO_BAD])
+
+
+@pytest.mark.parametrize("f", [raised_again, raised_on, another_class, cleaned_up], ids=lambda f: f.__name__)
+def test_what_is_raised_after_all(f: Any) -> None:
+    follows(f, [GOOD, BAD, ALSO_GOOD, ALSO_BAD], ways=1)
+
+
+def test_three_ways() -> None:
+    follows(nested, [GOOD, np.array([1.2, 0.3, 1.5]), BAD, ALSO_GOOD], ways=3)
+
+
+def test_a_failure_that_nothing_catches_after_one_that_is_caught() -> None:
+    def f(x: Any) -> Any:
+        try:
+            first = log_det(matrix(x))
+        except LinAlgError:
+            first = x[1]
+        return first + np.sum(np.linalg.solve(EYE * x[2], B))
+    follows(f, [GOOD, BAD, GOOD * [1, 1, 0], BAD * [1, 1, 0]])
+
+
+def test_a_failure_before_the_try_is_not_caught_by_it() -> None:
+    def f(x: Any) -> Any:
+        lower = np.linalg.cholesky(matrix(x))
+        try:
+            return np.sum(np.linalg.cholesky(lower @ lower.T))
+        except LinAlgError:
+            return x[1]
+    for order in ([GOOD, BAD], [BAD, GOOD]):
+        g = jit_grad(f)
+        for x in order:
+            if x is BAD:
+                with pytest.raises(LinAlgError, match="not positive definite"):
+                    g(x)
+            else:
+                np.testing.assert_allclose(g(x), slope(f, x), rtol=1e-6, atol=1e-6)
+        jitad.cache.clear()
+
+
+# --- loops ---------------------------------------------------------------------------------------------
+
+def jitter(x: Any) -> Any:
+    a = matrix(x)
+    for k in range(6):
+        try:
+            lower = np.linalg.cholesky(a + 10.0 ** (k - 3) * EYE)
+            break
+        except LinAlgError:
+            continue
+    else:
+        return -np.inf
+    return np.sum(np.log(np.diag(lower))) + x[1]
+
+
+def test_jitter_until_it_succeeds() -> None:
+    points = [np.array([a, 0.3, 1.5]) for a in (0.2, 0.74, 0.3, 0.75, 1.0, 5.0)]
+    ways = 4                                             # k = 0, 2, 3 and 4
+    for order in (points, points[::-1]):
+        jitad.cache.clear()
+        g = jit_grad(jitter)
+        with compiling(ways):
+            for x in (*order, *order):
+                value, gradient = g.value_and_grad(x)
+                np.testing.assert_allclose(value, jitter(x), rtol=1e-12)
+                np.testing.assert_allclose(gradient, slope(jitter, x), rtol=1e-6, atol=1e-6)
+    assert g.value(np.array([1e3, 0.3, 1.5])) == -np.inf and not g(np.array([1e3, 0.3, 1.5])).any()
+
+
+def test_each_group_has_its_own_try() -> None:
+    def f(x: Any) -> Any:
+        total = 0.0
+        for scale in (1.0, 2.0, 4.0):
+            try:
+                total = total + log_det(matrix(x * scale))
+            except LinAlgError:
+                total = total - x[1] * scale
+        return total
+    follows(f, [np.array([a, 0.3, 1.5]) for a in (0.1, 0.2, 0.4, 1.0, 0.15)], ways=4)
+
+
+# --- indices -------------------------------------------------------------------------------------------
+
+def test_an_index_out_of_bounds() -> None:
+    def f(x: Any) -> Any:
+        try:
+            return x[np.argmin(np.abs(x[:3] - 2.0)) + 2] ** 2
+        except IndexError:
+            return -x[1]
+    inside, outside = np.array([2.0, 5.0, 7.0, 1.0]), np.array([9.0, 5.0, 2.1, 1.0])
+    follows(f, [inside, outside, inside + 0.1, outside + 0.1])
+
+
+def test_index_arrays_and_assignment_out_of_bounds() -> None:
+    def f(x: Any) -> Any:
+        places = np.argsort(x) + np.argmax(x) - 1
+        try:
+            y = np.zeros(3)
+            y[places] = x * x
+            return np.sum(y * np.array([1.0, 2.0, 3.0])) + np.sum(np.take(x, places) * x)
+        except IndexError:
+            return x[1] ** 2
+    follows(f, [np.array([1.0, 5.0, 2.0]), np.array([1.0, 2.0, 5.0]), np.array([2.0, 6.0, 1.0])])
+
+
+def test_an_index_out_of_bounds_that_nothing_catches() -> None:
+    def f(x: Any) -> Any:
+        return x[np.argmax(x) + 1]
+    g = jit_grad(f)
+    assert g(np.array([3.0, 1.0])).tolist() == [0.0, 1.0]
+    with pytest.raises(IndexError, match="index 2 is out of bounds for axis 0 with size 2"):
+        g(np.array([1.0, 3.0]))
+
+
+# --- what else is asked of such functions ------------------------------------------------------------
+
+def test_other_transforms() -> None:
+    t = np.array([1.0, -1.0, 2.0])
+    for order in ([GOOD, BAD], [BAD, GOOD]):
+        jitad.cache.clear()
+        for x in order:
+            expected = slope(caught_outside, x)
+            value, pullback = vjp(caught_outside, x)
+            np.testing.assert_allclose(value, caught_outside(x), rtol=1e-12)
+            np.testing.assert_allclose(pullback(2.0)[0], 2.0 * expected, rtol=1e-6, atol=1e-6)
+            np.testing.assert_allclose(jvp(caught_outside, (x,), (t,))[1], expected @ t, rtol=1e-6, atol=1e-6)
+            curved = hessian(caught_outside)(x)
+            np.testing.assert_allclose(curved, [slope(lambda v, i=i: jit_grad(caught_outside)(v)[i], x, 1e-5)
+                                                for i in range(3)], rtol=1e-5, atol=1e-5)
+
+
+def test_bound_functions_and_c_functions() -> None:
+    def f(x: Any, scale: Any) -> Any:
+        try:
+            return log_det(matrix(x) * scale)
+        except LinAlgError:
+            return -x[1] ** 2
+    for first in (GOOD, BAD):
+        g = jit_grad(f)
+        bound, c = g.bind(2.0), g.compile(first, 2.0).cfunc
+        call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_uint64, *[ctypes.c_void_p] * 4)(c.address)
+        for x in (GOOD, BAD, ALSO_GOOD, ALSO_BAD):
+            expected = slope(lambda v: f(v, 2.0), x)
+            np.testing.assert_allclose(bound(x), expected, rtol=1e-6, atol=1e-6)
+            gradient, value = np.zeros(3), np.zeros(1)
+            point = x.copy()
+            assert call(3, point.ctypes.data, gradient.ctypes.data, value.ctypes.data, c.data) == 0
+            np.testing.assert_allclose(value[0], f(x, 2.0), rtol=1e-12)
+            np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-6)
+        jitad.cache.clear()
+
+
+def test_a_c_function_says_what_is_not_caught() -> None:
+    g = jit_grad(raised_again)
+    c = g.compile(GOOD).cfunc
+    call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_uint64, *[ctypes.c_void_p] * 4)(c.address)
+    gradient, value, point = np.zeros(3), np.zeros(1), BAD.copy()
+    assert call(3, point.ctypes.data, gradient.ctypes.data, value.ctypes.data, c.data) == 1
+
+
+@pytest.mark.parametrize("length", [2, 5, 20])
+def test_batches(length: int) -> None:
+    good = np.linspace(0.1, 0.5, length)[:, None] * [1.0, 0.0, 0.0] + [0.0, 0.3, 1.5]
+    bad = good + np.array([1.5, 0.0, 0.0])
+    mixed = np.where(np.arange(length)[:, None] % 2, good, bad)
+    for order in ([good, bad, mixed], [mixed, bad, good]):
+        jitad.cache.clear()
+        g = batch(jit_grad(caught_outside))
+        for points in (*order, *order):
+            np.testing.assert_allclose(g(points), [slope(caught_outside, x) for x in points], rtol=1e-6, atol=1e-6)
+
+
+def test_inside_recorded_code() -> None:
+    def f(x: Any) -> Any:
+        return np.sum(jit_grad(caught_outside)(x) ** 2)
+    for order in ([GOOD, BAD, ALSO_GOOD], [BAD, GOOD]):
+        jitad.cache.clear()
+        g = jit(f)
+        with compiling(2):
+            found = [g(x) for x in order]
+        np.testing.assert_allclose(found, [np.sum(slope(caught_outside, x) ** 2) for x in order], rtol=1e-6)
+
+
+def test_a_kernel_does_not_factor_twice() -> None:
+    compiled = jit_grad(caught_outside).compile(GOOD)
+    assert "cholesky_fails" in str(compiled.tape) and "cholesky_fails" not in compiled.source
+    assert "cholesky_fails" in jit_grad(caught_outside).compile(BAD).source
+    batched = batch(jit_grad(caught_outside)).compile(np.stack([GOOD, ALSO_GOOD] * 4))
+    assert "cholesky_fails" in str(batched.tape) and "cholesky_fails" not in batched.source
+
+
+def test_the_interpreter_and_the_printed_code_agree() -> None:
+    for x in (GOOD, BAD):
+        compiled = jit_grad(caught_outside).compile(x)
+        np.testing.assert_allclose(compiled.interpret(x), slope(caught_outside, x), rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(compiled.step(x), slope(caught_outside, x), rtol=1e-6, atol=1e-6)
+
+
+def test_saved_tapes(tmp_path: Any) -> None:
+    for place, x in enumerate((GOOD, BAD)):
+        jit(caught_outside).compile(x).save(tmp_path / f"{place}.jitad")
+        loaded = jitad.load(tmp_path / f"{place}.jitad")
+        np.testing.assert_allclose(loaded(x), caught_outside(x), rtol=1e-12)
+
+
+def test_one_warning_names_the_line() -> None:
+    g = jit(caught_outside)
+    g(GOOD)
+    with pytest.warns(TapeMismatchWarning, match=r"another way is taken at .*test_failures\.py:\d+"):
+        g(BAD)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert g(ALSO_BAD) == caught_outside(ALSO_BAD) and g(ALSO_GOOD) == pytest.approx(caught_outside(ALSO_GOOD))
+
+
+# --- where nothing catches, nothing is asked ---------------------------------------------------------
+
+def test_outside_of_any_try_there_is_no_guard() -> None:
+    def f(x: Any) -> Any:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            lower = np.linalg.cholesky(matrix(x))
+        try:
+            scale = float(len(lower))
+        except LinAlgError:
+            scale = 0.0
+        return np.sum(lower) * scale
+    try:
+        assert not jit(f).compile(GOOD).tape.guards
+    except LinAlgError:
+        pytest.fail("the call's own try is not the function's")
+
+
+def places(*managers: Any) -> list[bool]:
+    """Whether what is raised would be caught: in a try, a handler, an else, a finally, and with these managers."""
+    found = []
+    try:
+        found.append(may_be_caught(CODE))
+        raise ValueError
+    except ValueError:
+        found.append(may_be_caught(CODE))
+    try:
+        pass
+    except ValueError:
+        raise
+    else:
+        found.append(may_be_caught(CODE))
+    with contextlib.suppress(ValueError):
+        found.append(may_be_caught(CODE))
+    with np.errstate(all="ignore"):
+        found.append(may_be_caught(CODE))
+    with np.errstate(all="ignore"), contextlib.suppress(ValueError):
+        found.append(may_be_caught(CODE))
+    found += [may_be_caught(CODE) for _ in range(1)] + list(may_be_caught(CODE) for _ in range(1))
+    return found
+
+
+def asked() -> list[bool]:
+    return places()
+
+
+CODE = asked.__code__
+
+
+def test_what_counts_as_catching() -> None:
+    assert asked() == [True, False, False, True, False, True, False, False]
