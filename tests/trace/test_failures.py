@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import warnings
 from typing import Any
 
@@ -10,57 +9,26 @@ import numpy as np
 import pytest
 import scipy.linalg
 from numpy.linalg import LinAlgError
-from public import compiling, fresh  # noqa: F401
 
 import jitad
-from jitad import batch, hessian, jit, jit_grad, jvp, vjp
-from jitad.errors import TapeMismatchWarning
+from jitad import jit, jit_grad
 from jitad.trace.catching import may_be_caught
-
-EYE, B = np.eye(3), np.array([1.0, -2.0, 0.5])
-GOOD, ALSO_GOOD, BAD, ALSO_BAD = (np.array([a, 0.3, 1.5]) for a in (0.4, 0.2, 1.6, 2.5))
-
-
-def matrix(x: Any) -> Any:
-    """Positive definite for ``|x[0]| < 1 / sqrt(2)``."""
-    off = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
-    return EYE + x[0] * off + x[1] ** 2 * np.diag([0.0, 0.0, 0.1])
-
-
-def singular(x: Any) -> Any:
-    """Of rank two where x[0] is 1.6 or 2.5, else regular: by numbers that rounding leaves alone."""
-    return np.array([[1.0, 2.0, 0.0], [2.0, 4.0 + (x[0] < 1.5) * 1.0, 0.0], [0.0, 0.0, 1.0]]) * x[2]
-
-
-def ends(f: Any, x: Any) -> Any:
-    """What f gives, or the type and text of what it raises."""
-    try:
-        return f(x)
-    except (ArithmeticError, ValueError, LookupError, LinAlgError, RuntimeError) as error:
-        return type(error), str(error)
-
-
-def slope(f: Any, x: Any, h: float = 1e-6) -> Any:
-    return np.array([(f(x + h * e) - f(x - h * e)) / (2 * h) for e in np.eye(len(x))])
-
-
-def follows(f: Any, points: Any, ways: int = 2) -> None:
-    """Value and gradient are NumPy's at all points, in either order, from `ways` compiled ways."""
-    for order in (points, points[::-1]):
-        jitad.cache.clear()
-        g = jit_grad(f)
-        with compiling(ways):
-            for x in (*order, *order):
-                expected = ends(f, x)
-                if isinstance(expected, tuple):
-                    with pytest.raises(expected[0]) as caught:
-                        g.value_and_grad(x)
-                    assert str(caught.value) == expected[1]
-                    continue
-                value, gradient = g.value_and_grad(x)
-                np.testing.assert_allclose(value, expected, rtol=1e-12)
-                np.testing.assert_allclose(gradient, slope(f, x), rtol=1e-6, atol=1e-6)
-
+from tests.helpers.failures import (
+    ALSO_BAD,
+    ALSO_GOOD,
+    BAD,
+    EYE,
+    GOOD,
+    B,
+    caught_outside,
+    follows,
+    log_det,
+    matrix,
+    raised_again,
+    singular,
+    slope,
+)
+from tests.helpers.public import compiling, fresh  # noqa: F401
 
 # --- each function, in both orders ---------------------------------------------------------------
 
@@ -116,10 +84,6 @@ def test_what_does_not_converge(operation: Any) -> None:
 
 # --- the forms of try --------------------------------------------------------------------------------
 
-def log_det(a: Any) -> Any:
-    return 2.0 * np.sum(np.log(np.diag(np.linalg.cholesky(a))))
-
-
 def caught_inside(a: Any) -> Any:
     try:
         return log_det(a)
@@ -130,13 +94,6 @@ def caught_inside(a: Any) -> Any:
 def helper_catches(x: Any) -> Any:
     found = caught_inside(matrix(x))
     return x[1] * x[2] if found is None else found
-
-
-def caught_outside(x: Any) -> Any:
-    try:
-        return log_det(matrix(x)) + x[1]
-    except LinAlgError:
-        return x[2] ** 2
 
 
 def by_any(x: Any) -> Any:
@@ -171,13 +128,6 @@ def suppressed(x: Any) -> Any:
     with contextlib.suppress(LinAlgError):
         total = total + log_det(matrix(x))
     return total * x[2]
-
-
-def raised_again(x: Any) -> Any:
-    try:
-        return log_det(matrix(x))
-    except LinAlgError as error:
-        raise ValueError("not a covariance") from error
 
 
 def raised_on(x: Any) -> Any:
@@ -327,107 +277,6 @@ def test_an_index_out_of_bounds_that_nothing_catches() -> None:
     assert g(np.array([3.0, 1.0])).tolist() == [0.0, 1.0]
     with pytest.raises(IndexError, match="index 2 is out of bounds for axis 0 with size 2"):
         g(np.array([1.0, 3.0]))
-
-
-# --- what else is asked of such functions ------------------------------------------------------------
-
-def test_other_transforms() -> None:
-    t = np.array([1.0, -1.0, 2.0])
-    for order in ([GOOD, BAD], [BAD, GOOD]):
-        jitad.cache.clear()
-        for x in order:
-            expected = slope(caught_outside, x)
-            value, pullback = vjp(caught_outside, x)
-            np.testing.assert_allclose(value, caught_outside(x), rtol=1e-12)
-            np.testing.assert_allclose(pullback(2.0)[0], 2.0 * expected, rtol=1e-6, atol=1e-6)
-            np.testing.assert_allclose(jvp(caught_outside, (x,), (t,))[1], expected @ t, rtol=1e-6, atol=1e-6)
-            curved = hessian(caught_outside)(x)
-            np.testing.assert_allclose(curved, [slope(lambda v, i=i: jit_grad(caught_outside)(v)[i], x, 1e-5)
-                                                for i in range(3)], rtol=1e-5, atol=1e-5)
-
-
-def test_bound_functions_and_c_functions() -> None:
-    def f(x: Any, scale: Any) -> Any:
-        try:
-            return log_det(matrix(x) * scale)
-        except LinAlgError:
-            return -x[1] ** 2
-    for first in (GOOD, BAD):
-        g = jit_grad(f)
-        bound, c = g.bind(2.0), g.compile(first, 2.0).cfunc
-        call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_uint64, *[ctypes.c_void_p] * 4)(c.address)
-        for x in (GOOD, BAD, ALSO_GOOD, ALSO_BAD):
-            expected = slope(lambda v: f(v, 2.0), x)
-            np.testing.assert_allclose(bound(x), expected, rtol=1e-6, atol=1e-6)
-            gradient, value = np.zeros(3), np.zeros(1)
-            point = x.copy()
-            assert call(3, point.ctypes.data, gradient.ctypes.data, value.ctypes.data, c.data) == 0
-            np.testing.assert_allclose(value[0], f(x, 2.0), rtol=1e-12)
-            np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-6)
-        jitad.cache.clear()
-
-
-def test_a_c_function_says_what_is_not_caught() -> None:
-    g = jit_grad(raised_again)
-    c = g.compile(GOOD).cfunc
-    call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_uint64, *[ctypes.c_void_p] * 4)(c.address)
-    gradient, value, point = np.zeros(3), np.zeros(1), BAD.copy()
-    assert call(3, point.ctypes.data, gradient.ctypes.data, value.ctypes.data, c.data) == 1
-
-
-@pytest.mark.parametrize("length", [2, 5, 20])
-def test_batches(length: int) -> None:
-    good = np.linspace(0.1, 0.5, length)[:, None] * [1.0, 0.0, 0.0] + [0.0, 0.3, 1.5]
-    bad = good + np.array([1.5, 0.0, 0.0])
-    mixed = np.where(np.arange(length)[:, None] % 2, good, bad)
-    for order in ([good, bad, mixed], [mixed, bad, good]):
-        jitad.cache.clear()
-        g = batch(jit_grad(caught_outside))
-        for points in (*order, *order):
-            np.testing.assert_allclose(g(points), [slope(caught_outside, x) for x in points], rtol=1e-6, atol=1e-6)
-
-
-def test_inside_recorded_code() -> None:
-    def f(x: Any) -> Any:
-        return np.sum(jit_grad(caught_outside)(x) ** 2)
-    for order in ([GOOD, BAD, ALSO_GOOD], [BAD, GOOD]):
-        jitad.cache.clear()
-        g = jit(f)
-        with compiling(2):
-            found = [g(x) for x in order]
-        np.testing.assert_allclose(found, [np.sum(slope(caught_outside, x) ** 2) for x in order], rtol=1e-6)
-
-
-def test_a_kernel_does_not_factor_twice() -> None:
-    compiled = jit_grad(caught_outside).compile(GOOD)
-    assert "cholesky_fails" in str(compiled.tape) and "cholesky_fails" not in compiled.source
-    assert "cholesky_fails" in jit_grad(caught_outside).compile(BAD).source
-    batched = batch(jit_grad(caught_outside)).compile(np.stack([GOOD, ALSO_GOOD] * 4))
-    assert "cholesky_fails" in str(batched.tape) and "cholesky_fails" not in batched.source
-
-
-def test_the_interpreter_and_the_printed_code_agree() -> None:
-    for x in (GOOD, BAD):
-        compiled = jit_grad(caught_outside).compile(x)
-        np.testing.assert_allclose(compiled.interpret(x), slope(caught_outside, x), rtol=1e-6, atol=1e-6)
-        np.testing.assert_allclose(compiled.step(x), slope(caught_outside, x), rtol=1e-6, atol=1e-6)
-
-
-def test_saved_tapes(tmp_path: Any) -> None:
-    for place, x in enumerate((GOOD, BAD)):
-        jit(caught_outside).compile(x).save(tmp_path / f"{place}.jitad")
-        loaded = jitad.load(tmp_path / f"{place}.jitad")
-        np.testing.assert_allclose(loaded(x), caught_outside(x), rtol=1e-12)
-
-
-def test_one_warning_names_the_line() -> None:
-    g = jit(caught_outside)
-    g(GOOD)
-    with pytest.warns(TapeMismatchWarning, match=r"another way is taken at .*test_failures\.py:\d+"):
-        g(BAD)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert g(ALSO_BAD) == caught_outside(ALSO_BAD) and g(ALSO_GOOD) == pytest.approx(caught_outside(ALSO_GOOD))
 
 
 # --- where nothing catches, nothing is asked ---------------------------------------------------------
