@@ -2,9 +2,21 @@
 user's code, and what to do about it."""
 from __future__ import annotations
 
+import threading
+
+# `errors`: those made in this thread during the recording that is under way. User code that catches one of them must
+# not make its fallback the truth.
+made = threading.local()
+
 
 class JitadError(Exception):
     """Base of every error that jitad raises on purpose."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+        errors = getattr(made, "errors", None)
+        if errors is not None:
+            errors.append(self)
 
 
 class UnsupportedOperationError(JitadError, TypeError):

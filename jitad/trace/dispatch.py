@@ -16,6 +16,7 @@ from jitad.errors import ConcretizationError, MutationError, UnsupportedOperatio
 from jitad.tape.builder import Builder, Value
 from jitad.trace.leaves import altered, is_complex
 from jitad.trace.reasons import WHY, advice
+from jitad.trace.where import user_line
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 _SIGNATURES: dict[Any, inspect.Signature] = {}
@@ -217,6 +218,13 @@ def not_concrete(x: Value, what: str, advice: str) -> ConcretizationError:
     return _remembered(x.builder, ConcretizationError(
         f"{what}{_at(x.builder)} needs the number behind a traced value ({x.aval}), which is known only when the "
         f"compiled function runs; {advice}"))
+
+
+def beyond(source: Value | None, what: str) -> UnsupportedOperationError:
+    """The error for what gives a Python integer that is too large for a tape."""
+    return _remembered(source and source.builder, UnsupportedOperationError(
+        f"{what} at {user_line()} gives an integer beyond 64 bits, which no tape can hold; keep it as a float, by "
+        "np.floor, np.ceil, np.trunc or np.rint"))
 
 
 def _remembered(builder: Any, error: Any) -> Any:

@@ -55,8 +55,7 @@ def record(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = 
             for cls in sorted(traced.classes, key=lambda c: c.__qualname__):
                 captures.whole.argument(cls)
             result = captures.run(new_args, new_kwargs)
-            if recorder.refusals:                            # and caught by the function, which would go on without
-                raise recorder.refusals[0]
+            recorder.check_swallowed()
             captures.finish()
             leaves, paths, structure = flatten(result, "result")
             outputs = [as_output(recorder, leaf, path, where) for leaf, path in zip(leaves, paths, strict=True)]

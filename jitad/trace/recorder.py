@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from jitad.errors import ConcretizationError, LeakedTracerError, OutputError
+from jitad.errors import ConcretizationError, JitadError, LeakedTracerError, OutputError, made
 from jitad.primitives.linalg.failures import may_fail
 from jitad.tape.builder import Builder, Value
 from jitad.tape.evaluate import evaluate_node
@@ -29,7 +29,7 @@ from jitad.trace.leaves import aval_of, is_complex, is_dynamic, packed, refusal
 from jitad.trace.pytree import TreeDef, unflatten
 from jitad.trace.values.pairs import Complex, as_complex, constant, output_of, unpacked
 from jitad.trace.values.tracer import Tracer
-from jitad.trace.where import is_library_file, user_line
+from jitad.trace.where import came_to_user, is_library_file, user_line
 
 __all__ = ["Recorder", "Recording", "as_output", "current", "kind_of", "outside", "recording", "uncollected"]
 
@@ -62,12 +62,16 @@ def outside() -> Iterator[None]:
 
 @contextmanager
 def recording(recorder: Recorder) -> Iterator[None]:
-    """Within, `recorder` is the innermost one of this thread."""
+    """Within, `recorder` is the innermost one of this thread, and keeps jitad's errors."""
     _stack.recorders.append(recorder)
+    outer, made.errors = getattr(made, "errors", None), recorder.errors
     try:
         yield
     finally:
         _stack.recorders.pop()
+        made.errors = outer
+        if outer is not None:
+            outer += recorder.errors
 
 
 @contextmanager
@@ -93,6 +97,7 @@ class Recorder(Builder):
         self.active = True
         self.captures: Any = None
         self.refusals: list[Exception] = []              # raised so far; see `trace.dispatch`
+        self.errors: list[JitadError] = []               # all that were made so far
         self.required: set[int] = set()                  # nodes whose numbers are finite, or the call fails
         self._home = sys._getframe(1).f_code             # of whoever records: frames further out are the caller's
         self._concrete: dict[int, Any] = {}
@@ -210,7 +215,7 @@ class Recorder(Builder):
         builder.guards = dict(self.guards)
         self.active = False
         self.captures = None
-        self._concrete = {}
+        self._concrete, self.errors = {}, []
         return builder
 
     def extend(self, number: int, params: Mapping[str, Any]) -> None:
@@ -220,6 +225,11 @@ class Recorder(Builder):
     def foreign(self, value: Value) -> LeakedTracerError:
         """The error for a value of another recording that is used in this one."""
         return _leaked(value.builder, f"met in the recording of `{self.function_name}`")
+
+    def check_swallowed(self) -> None:
+        """Raise an error of jitad's that the user's code has caught, to go on without."""
+        for error in (*self.refusals, *filter(came_to_user, self.errors)):
+            raise error
 
     def check_active(self) -> None:
         if not self.active:

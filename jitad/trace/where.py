@@ -1,15 +1,18 @@
 """Where the user is: the innermost line of the user's code on the stack."""
 from __future__ import annotations
 
+import dis
 import sys
 import sysconfig
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 
 from jitad.tape.types import Where
 
-__all__ = ["is_library_file", "user_line"]
+__all__ = ["came_to_user", "catches", "is_copied", "is_library_file", "recorded_catches",
+           "user_line"]
 
 def _slashes(path: str) -> str:
     return path.replace("\\", "/")
@@ -43,6 +46,11 @@ def is_library_file(filename: str) -> bool:
     return (path.startswith(_STANDARD) and not path.startswith(_PACKAGES)) or path.startswith(_folders())
 
 
+def is_copied(frame: FrameType) -> bool:
+    """Whether a frame runs the copy of a function, with globals that are captures."""
+    return hasattr(type(frame.f_globals), "jitad_recorded")
+
+
 def line_of(frame: FrameType) -> Where | None:
     """Where a frame is in the user's code; None elsewhere."""
     code = frame.f_code
@@ -58,3 +66,31 @@ def user_line(depth: int = 1) -> Where | None:
             return line
         frame = frame.f_back  # type: ignore[assignment]
     return None
+
+
+def came_to_user(error: BaseException) -> bool:
+    """Whether an error has gone through a frame of the user's."""
+    step = error.__traceback__
+    while step is not None and is_library_file(step.tb_frame.f_code.co_filename):
+        step = step.tb_next
+    return step is not None
+
+
+def recorded_catches(depth: int = 1) -> bool:
+    """Whether recorded code that is being run, from `depth` frames above outwards, may go on after an error."""
+    frame: FrameType | None = sys._getframe(depth)
+    while frame is not None:
+        if is_copied(frame) and catches(frame.f_code):
+            return True
+        frame = frame.f_back
+    return False
+
+
+@lru_cache(maxsize=1024)
+def catches(code: CodeType) -> bool:
+    """Whether a code may go on after an error, by ``except`` or ``suppress``."""
+    if not code.co_exceptiontable:
+        return False
+    names = [instruction.opname for instruction in dis.get_instructions(code)]
+    caught = any(a == "PUSH_EXC_INFO" and b != "WITH_EXCEPT_START" for a, b in pairwise(names))
+    return caught or "suppress" in code.co_names

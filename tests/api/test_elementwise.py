@@ -318,9 +318,10 @@ def test_int_of_what_no_integer_is():
     for _ in range(2):
         with pytest.raises(ValueError, match=r"cannot convert float NaN to integer"):
             g(math.nan)
-        for large in (math.inf, -1e30):
-            with pytest.raises(OverflowError, match=r"int\(\) of an infinity, or of a number beyond 64 bits"):
-                g(large)
+        with pytest.raises(OverflowError, match=r"cannot convert float infinity to integer"):
+            g(math.inf)
+        with pytest.raises(UnsupportedOperationError, match=r"int\(\) at .* an integer beyond 64 bits"):
+            g(-1e30)
     assert g(2.25) == 2.0
 
 
@@ -369,11 +370,11 @@ def test_what_math_refuses():
         jit(lambda x: math.exp(x))(x3)
     with pytest.raises(TypeError):
         jit(lambda x: math.exp(x, 2))(1.0)
-    with pytest.raises(UnsupportedOperationError, match=r"math.log with a traced base"):
+    with pytest.raises(ZeroDivisionError):
         jit(lambda x: math.log(2.0, x))(1.0)
     with pytest.raises(ZeroDivisionError):
         jit(lambda x: math.log(x, 1.0))(2.0)
-    with pytest.raises(OverflowError, match=r"math.floor gives an integer beyond 64 bits"):
+    with pytest.raises(UnsupportedOperationError, match=r"math.floor at .* gives an integer beyond 64 bits"):
         jit(lambda x: math.floor(x) * 1.0)(1e30)
     with pytest.raises(ValueError, match=r"same number of dimensions"):
         jit(lambda x: math.dist((x,), (1.0, 2.0)))(1.0)
@@ -381,23 +382,3 @@ def test_what_math_refuses():
         jit(lambda x: scan(lambda c, t: (c + math.log(t), None), 0.0, x)[0])(x3)
     with pytest.raises(ConcretizationError, match=r"math.fsum at .*test_elementwise.py:\d+ rounds once.*np.sum"):
         jit(lambda x: math.fsum([x, 1.0]))(1.0)
-
-
-def test_round_gives_the_even_integer_or_raises():
-    """Also in a later call, and for integers that no float64 holds."""
-    rounded = jit(lambda x: round(x[0]) * x[1])
-    assert [rounded(np.array([x, 3.0])) for x in (2.5, 3.5, -0.5, 2.0**62)] == [6.0, 12.0, 0.0, 3 * 2.0**62]
-    with pytest.raises(ValueError, match="cannot convert float NaN to integer"):
-        rounded(np.array([np.nan, 3.0]))
-    for x in (np.inf, -np.inf, 1e20, 2.0**63):
-        with pytest.raises(OverflowError, match=r"round\(\) of an infinity, or of a number beyond 64 bits"):
-            rounded(np.array([x, 3.0]))
-    assert jit(lambda x: round(x[0]) + 0)(np.array([2**62 + 1])) == 2**62 + 1
-
-    @jit
-    def caught(x):
-        try:
-            return round(x[0]) * x[1]
-        except ValueError:
-            return -x[1]
-    assert [caught(np.array([x, 3.0])) for x in (1.2, np.nan, 2.2)] == [3.0, -3.0, 6.0]

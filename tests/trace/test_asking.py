@@ -1,14 +1,18 @@
 """What recorded code asks of its values: their class in a `match`, their text, and what it prints."""
 from __future__ import annotations
 
+import builtins
+import functools
+import operator
 import warnings
+from builtins import isinstance as is_a
 
 import numpy as np
 import pytest
 
 import jitad
-from jitad import jit, jit_grad, scan
-from tests.helpers.public import compiling, fresh  # noqa: F401
+from jitad import CaptureError, jit, jit_grad, scan
+from tests.helpers.public import compiling, fresh, same, x3  # noqa: F401
 
 
 def by_class(x):
@@ -103,3 +107,114 @@ def test_in_the_body_of_a_loop_there_is_no_text(capsys):
     with pytest.raises(jitad.ConcretizationError, match="body of a scan"):
         jit(lambda xs: scan(body, 0.0, xs)[0])(np.ones(3))
     assert "traced" in capsys.readouterr().out
+
+
+# --- builtins are told by what they are, not by their names ------------------------------------------------------
+
+ALIAS = type
+HELD = {"ask": isinstance, "kind": type}
+LISTED = [isinstance, type]
+
+
+class Plain:
+    pass
+
+
+class Options:
+    check = staticmethod(isinstance)
+
+    def __init__(self):
+        self.kind, self.w = type, np.ones(3)
+
+    def own(self):
+        return type(self) is Options
+
+
+OPTIONS = Options()
+MODEL = jit(lambda x: x)
+
+
+def imported(x):
+    from builtins import isinstance as other
+
+    return other(x, np.ndarray)
+
+
+def made_class(x):
+    class Meta(type):
+        def __call__(cls, value):
+            return super().__call__(value)
+
+    class Holder(metaclass=Meta):
+        def __init__(self, value):
+            self.value = value
+
+    return Holder(x).value is x and type(Holder) is Meta
+
+
+def default(x, kind=type):
+    return kind(x) is np.ndarray
+
+
+TRUE = {
+    "imported name": lambda x: is_a(x, np.ndarray),
+    "module": lambda x: builtins.isinstance(x, np.ndarray) and builtins.type(x) is np.ndarray,
+    "inside": imported,
+    "alias": lambda x: ALIAS(x) is np.ndarray,
+    "default": default,
+    "dict": lambda x: HELD["ask"](x, np.ndarray) and HELD["kind"](x) is np.ndarray,
+    "list": lambda x: LISTED[0](x, np.ndarray) and LISTED[1](x) is np.ndarray,
+    "attribute": lambda x: OPTIONS.check(x, np.ndarray) and OPTIONS.kind(x) is np.ndarray,
+    "partial": lambda x: functools.partial(is_a)(x, np.ndarray),
+    "map": lambda x: all(map(is_a, [x], [np.ndarray])),
+    "class attribute": lambda x: x.__class__ is np.ndarray and x[0].__class__ is np.float64,
+    "class by name": lambda x: getattr(x, "__class__") is np.ndarray,  # noqa: B009
+    "class by operator": lambda x: operator.attrgetter("__class__")(x) is np.ndarray,
+    "name of class": lambda x: x.__class__.__name__ == type(x).__name__ == "ndarray",
+    "complex": lambda x: (1j * x).__class__ is np.ndarray,
+    "slot": lambda x: object.__getattribute__(x, "__class__") is np.ndarray,
+    "instance check": lambda x: type.__instancecheck__(np.ndarray, x),
+    "made array": lambda x: type(np.zeros(3)) is np.zeros(3).__class__ is np.ndarray,
+    "object": lambda x: type(OPTIONS) is Options is OPTIONS.__class__ and OPTIONS.own(),
+    "dict class": lambda x: type(HELD) is dict is HELD.__class__,
+    "module class": lambda x: type(np) is type(builtins),
+    "types": lambda x: type(type) is type(int) is type(Options) is type and isinstance(type, type),
+    "of types": lambda x: isinstance(Options, type) and isinstance(x, (type, np.ndarray)) and issubclass(type, type),
+    "methods of type": lambda x: type.mro(Plain)[0] is Plain and repr(type) == "<class 'type'>",
+    "metaclass": made_class,
+    "transformed": lambda x: type(MODEL) is type(jit(made_class)),
+    "has of a number": lambda x: not hasattr(x[0], "__len__") and hasattr(x, "__len__"),
+    "gets of a number": lambda x: getattr(x[0], "__iter__", None) is None and getattr(x, "shape", None) == (3,)}
+
+
+@pytest.mark.parametrize("name", TRUE)
+def test_what_is_true_of_a_value_is_so_in_recorded_code(name):
+    said = TRUE[name]
+
+    def f(x):
+        return np.sum(x * x) if said(x) else np.sum(x)
+
+    assert f(x3) == jit(f)(x3) == np.sum(x3 * x3)
+    same(jit_grad(f)(x3), 2 * x3)
+
+
+class Asks:
+    def __init__(self, value):
+        self.value = value
+
+    def scaled(self):
+        return self.value * 2.0 if isinstance(self.value, np.ndarray) else self.value
+
+    def again(self):
+        return type(self)(self.value)
+
+
+class Kinds(Asks):
+    def scaled(self):
+        return self.value * 2.0 if type(self.value) is np.ndarray else self.value
+
+
+def test_methods_that_run_as_they_are_ask_too():
+    same(jit(lambda x: Asks(x).again().scaled())(x3), 2 * x3)
+    with pytest.raises(CaptureError, match=r"asks for type\(...\) in the methods of a class.*ask isinstance there"):
+        jit(lambda x: Kinds(x).scaled())(x3)

@@ -93,9 +93,10 @@ def entries_of(x: Any, index: Any) -> list[Any]:
     if not masks:
         return entries
     known: Any = x.builder
+    parts = [part for e in entries for part in (nonzero_of(e) if isinstance(e, Value) and _is_mask(e) else (e,))]
     stand_in(x.shape)[tuple(known.concrete(e.number) if _is_mask(e) else np.zeros(e.shape, np.intp)
                             if isinstance(e, Value) else e for e in entries)]       # NumPy's own errors
-    return [part for e in entries for part in (nonzero_of(e) if isinstance(e, Value) and _is_mask(e) else (e,))]
+    return parts
 
 
 def traced_mask(index: Any) -> Value | None:

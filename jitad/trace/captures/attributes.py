@@ -16,9 +16,10 @@ from jitad.cache.keys.captures import Path
 from jitad.errors import CaptureError
 from jitad.tape.builder import Value
 from jitad.trace.captures.bytecode import codes_in
+from jitad.trace.captures.introspection import TRACED, class_of
 from jitad.trace.captures.notes import Notes
 from jitad.trace.captures.policy import is_user_class, is_user_function
-from jitad.trace.where import user_line
+from jitad.trace.where import catches, user_line
 
 __all__ = ["Attributes"]
 
@@ -35,7 +36,7 @@ class Attributes:
         self.captures = captures
         self._found: list[tuple[Any, Any, Path]] = []
         self._held: dict[int, tuple[Any, dict[str, Any], Path]] = {}
-        self.builtins = {"getattr": self.read, "hasattr": self.has}
+        self.views: dict[Any, Any] = {getattr: self.read, hasattr: self.has}
 
     def found(self, handed: Any, value: Any, path: Path) -> None:
         """Note where the captured `value` was found, for which recorded code gets `handed`."""
@@ -49,7 +50,11 @@ class Attributes:
 
     def read(self, thing: Any, name: str, /, *default: Any) -> Any:
         """``getattr`` in recorded code."""
+        if name == "__class__":
+            return class_of(thing)
         try:
+            if type(thing) in TRACED:
+                getattr(class_of(thing), name)           # which may have less than what stands for it
             return getattr(thing, name)
         except AttributeError:
             self._absent(thing, name)
@@ -59,6 +64,8 @@ class Attributes:
 
     def has(self, thing: Any, name: str, /) -> bool:
         """``hasattr`` in recorded code."""
+        if type(thing) in TRACED:
+            return hasattr(class_of(thing), name)
         return self.read(thing, name, _ABSENT) is not _ABSENT
 
     def _absent(self, thing: Any, name: str) -> None:
@@ -99,7 +106,8 @@ class Attributes:
         mentioned = {name for code in codes for name in _mentioned(code)}
         self._watch_enums(mentioned)
         whole, own = not mentioned.isdisjoint(_WHOLE), mentioned.intersection(_OF_FUNCTIONS)
-        asked = {name for code in codes for name in _loaded(code)} if any(map(_catches, codes)) else set()
+        goes_on = any(catches(inner) for code in codes for inner in codes_in(code))
+        asked = {name for code in codes for name in _loaded(code)} if goes_on else set()
         if not (whole or own or asked):
             return
         for handed, value, path in self._found:
@@ -139,22 +147,6 @@ def _mentioned(code: CodeType) -> frozenset[str]:
     """The names in the code, and the texts, which may be names."""
     return frozenset(name for inner in codes_in(code) for name in (
         *inner.co_names, *(text for text in inner.co_consts if type(text) is str)))
-
-
-@functools.lru_cache(maxsize=1024)
-def _catches(code: CodeType) -> bool:
-    """Whether the code may go on after an error, by ``except`` or ``suppress``."""
-    for inner in codes_in(code):
-        if not inner.co_exceptiontable:
-            continue
-        before = ""
-        for instruction in dis.get_instructions(inner):
-            if before == "PUSH_EXC_INFO" and instruction.opname != "WITH_EXCEPT_START":
-                return True
-            before = instruction.opname
-        if "suppress" in inner.co_names:
-            return True
-    return False
 
 
 @functools.lru_cache(maxsize=1024)

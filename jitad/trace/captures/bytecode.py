@@ -19,6 +19,7 @@ from jitad.trace.where import is_library_file
 __all__ = ["WholeGuards", "codes_in", "compares_identity", "global_names"]
 
 _GLOBAL_OPS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
+_ASKS = "asks for type(...) in the methods of a class that the function makes use of: ask isinstance there"
 _PLAIN_ATTRIBUTES = (str, int, bool, type(None), float, complex, bytes, enum.Enum)
 
 
@@ -55,6 +56,19 @@ def compares_identity(code: CodeType) -> bool:
     return False
 
 
+@functools.lru_cache(maxsize=1024)
+def asks_for_types(code: CodeType) -> bool:
+    """Whether the code has a use of ``type`` other than ``type(self)``."""
+    for inner in codes_in(code):
+        found = list(dis.get_instructions(inner))
+        for use, operand, then in zip(found, found[1:], found[2:], strict=False):
+            own = operand.opname.startswith("LOAD_FAST") and operand.argval == (inner.co_varnames or ("",))[0]
+            own = own and then.opname.startswith(("PRECALL", "CALL"))
+            if use.opname in _GLOBAL_OPS and use.argval == "type" and not own:
+                return True
+    return False
+
+
 def _is_code(name: str, raw: Any) -> bool:
     """Whether an attribute of a class is code that its author wrote, rather than dataclasses or collections."""
     if isinstance(raw, FunctionType):
@@ -86,6 +100,8 @@ class WholeGuards:
         for name in global_names(code):
             if name in names:
                 self.value(names[name], path.step("global", name))
+            elif name == "type" and asks_for_types(code):
+                raise self.captures.error(path, _ASKS)
         for i, cell in enumerate(function.__closure__ or ()):
             if code.co_freevars[i] != "__class__":
                 self.value(cell.cell_contents, path.step("cell", i, code.co_freevars[i]))
@@ -145,6 +161,8 @@ class WholeGuards:
             self.captures.static(value, path)
         elif isinstance(value, FunctionType):
             self.function(value, path)
+        elif value is type:
+            raise self.captures.error(path, _ASKS)
         elif isinstance(value, type) and is_user_class(value):
             self.class_(value, path)
         elif isinstance(value, ModuleType) and is_user_module(value):

@@ -49,7 +49,6 @@ from jitad.trace.captures.standins import (
     Poison,
     object_view,
     state_of,
-    view_super,
 )
 from jitad.trace.captures.wrappers import take_cached, take_method, take_partial
 from jitad.trace.impure import Impure
@@ -76,12 +75,14 @@ class Captures:
         self.values: list[Any] = []
         self.missing: set[str] = set()
         self.attributes = Attributes(self)
-        self.builtins = {**vars(builtins), "__import__": self._import, "super": view_super, **VIEWS,
-                         **self.attributes.builtins}
+        self.views = {**VIEWS, **self.attributes.views, builtins.__import__: self._import}
+        self.builtins = {name: self.seen(value) or value for name, value in vars(builtins).items()}
         self.whole = WholeGuards(self)
         self.copies = Copies(self)
         self.taken: dict[Path, tuple[Any, Any]] = {}
         self._met: dict[int, Path] = {}
+        self._class_views: dict[type, ClassView] = {}    # one for each class: its path is guarded wherever it is found
+        self.made: list[ClassView] = []                  # of which there are instances
         self._aliases: list[tuple[Path, Path]] = []
         self.watched: list[tuple[Any, Any, Path]] = []        # copies of lists and sets, and as they were
 
@@ -115,6 +116,9 @@ class Captures:
             one, other = self._aliases[0]
             raise CaptureError(f"`{self.recorder.function_name}` compares by `is` and reads one object in two ways, "
                                f"as {one} and as {other}, which jitad cannot watch; compare names or flags instead")
+        if self.made and self.copies.compare_identity():
+            raise self.error(state_of(self.made[0])[2], "is a class that stands for itself here, while its instances "
+                             "have the class as it is, and something is compared by `is`; ask isinstance")
         if self.missing:
             raise CaptureError(f"`{self.recorder.function_name}` looks for the global `{min(self.missing)}`, which "
                                "does not exist, and goes on without it; define it (None, say) and test its value.")
@@ -122,6 +126,7 @@ class Captures:
     def release(self) -> None:
         """Let go of what was captured; the recording is over and has succeeded."""
         self.copies.release()
+        self.views = VIEWS
         self.builtins.update(__import__=builtins.__import__, getattr=getattr, hasattr=hasattr)
         self.taken.clear()
         self.watched.clear()
@@ -189,6 +194,18 @@ class Captures:
     def poison(self, path: Path, why: str) -> Poison:
         return Poison(lambda: self.error(path, why))
 
+    def seen(self, value: Any) -> Any | None:
+        """What recorded code gets for one of Python's builtins that ask what they hold; None for anything else."""
+        return self.views.get(value) if type(value) in (BuiltinFunctionType, type) else None
+
+    def builtin(self, value: Any, name: str, path: Path) -> Any:
+        """What a name gives that is found among the builtins."""
+        if isinstance(value, FunctionType):                  # put there by the user, or by `site`
+            return self.take(value, path)
+        self.guard(value, path)
+        replaced = policy.refused(value, name, user_line)
+        return self.seen(value) or value if replaced is None else replaced
+
     # --- take ------------------------------------------------------------------------------------
 
     def take(self, value: Any, path: Path) -> Any:
@@ -218,7 +235,7 @@ class Captures:
         for is_one, take in _LIBRARY_OBJECTS:
             if is_one(value):
                 return take(self, value, path)
-        stand_in = policy.substitute(value)
+        stand_in = self.seen(value) or policy.substitute(value)
         if stand_in is None:
             stand_in = policy.refused(value, path.expression(), user_line)
         if stand_in is not None:
@@ -283,7 +300,7 @@ class Captures:
                 self.attributes.found(cls, cls, path)
                 self.attributes.hold(cls, path)
                 return cls
-        return ClassView(self, cls, path)
+        return self._class_views.setdefault(cls, ClassView(self, cls, path))
 
     def _transform(self, value: Any, path: Path) -> Any:
         self.guard(type(value), path.step("type"))
@@ -332,7 +349,7 @@ class Captures:
             return ModuleView(self, value, at)
         if at is not None and type(value) is FunctionType and policy.is_user_function(value):
             return self.take(value, at)
-        stand_in = policy.substitute(value)
+        stand_in = self.seen(value) or policy.substitute(value)
         if stand_in is None:
             stand_in = policy.refused(value, f"{module.__name__}.{name}", user_line)
         return value if stand_in is None else stand_in

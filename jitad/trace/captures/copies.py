@@ -7,7 +7,6 @@ from typing import Any, NoReturn
 
 from jitad.cache.keys.captures import Path
 from jitad.errors import CaptureError, MutationError
-from jitad.trace.captures import policy
 from jitad.trace.captures.bytecode import compares_identity, global_names
 from jitad.trace.captures.notes import Notes
 from jitad.trace.where import user_line
@@ -20,6 +19,8 @@ _FOR_TRACEBACKS = ("__loader__", "__spec__")  # linecache reads them to print th
 
 class GlobalsView(dict):
     """The globals of a copied function: each name is taken when it is first read."""
+
+    jitad_recorded = True
 
     def __init__(self, captures: Notes, function: FunctionType, path: Path) -> None:
         super().__init__(__builtins__=captures.builtins)
@@ -34,10 +35,7 @@ class GlobalsView(dict):
         if name in self.real:
             taken = self.captures.take(self.real[name], self.path.step("global", name))
         elif name in self.real_builtins:
-            value = self.real_builtins[name]
-            self.captures.guard(value, self.path.step("global", name))
-            replaced = policy.refused(value, name, user_line)
-            taken = replaced if replaced is not None else self.captures.builtins.get(name, value)
+            taken = self.captures.builtin(self.real_builtins[name], name, self.path.step("global", name))
         else:
             self.captures.missing.add(name)
             raise KeyError(name)

@@ -4,10 +4,16 @@ What is only printed is printed while the function is recorded, and the tape doe
 """
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from jitad.errors import ConcretizationError
+from jitad.trace.captures.nested import Nested, class_behind
+from jitad.trace.captures.standins import ClassView, DictView, ModuleView, ObjectView, view_super
 from jitad.trace.scipy_rules.stats.distributions import Distribution, Frozen
+from jitad.trace.values.local import LocalArray
 from jitad.trace.values.pairs import Complex
 from jitad.trace.values.seen import as_seen, stood_for
 from jitad.trace.values.tracer import Tracer
@@ -15,27 +21,44 @@ from jitad.trace.values.tracer import Tracer
 STAND_INS = (Distribution, Frozen)
 TRACED = (Tracer, Complex)
 
-__all__ = ["VIEWS"]
+__all__ = ["VIEWS", "class_of"]
 
 
 def view_isinstance(instance: Any, classes: Any, /) -> bool:
     """``isinstance`` in recorded code."""
-    if classes is view_type:
-        classes = type
-    elif type(classes) is tuple:
-        classes = tuple(type if c is view_type else c for c in classes)
-    if instance is view_type:
-        instance = type
     return issubclass(stood_for(instance), classes) if type(instance) in TRACED else isinstance(instance, classes)
 
 
-def view_type(*args: Any, **kwargs: Any) -> Any:
+def class_of(thing: Any) -> Any:
+    """The class that an object has as recorded code sees it."""
+    kind = type(thing)
+    if kind in TRACED:
+        return stood_for(thing)
+    if issubclass(kind, (ObjectView, ClassView, DictView, *STAND_INS)):
+        kind = thing.__class__
+    elif kind is Nested:
+        kind = class_behind(thing)
+    return ViewType if kind in (type, _MetaType) else {LocalArray: np.ndarray, ModuleView: ModuleType}.get(kind, kind)
+
+
+class _MetaType(type):
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if cls is not ViewType:
+            return super().__call__(*args, **kwargs)
+        return class_of(args[0]) if len(args) == 1 and not kwargs else type(*args, **kwargs)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, type) if cls is ViewType else super().__instancecheck__(instance)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, type) if cls is ViewType else super().__subclasscheck__(subclass)
+
+
+class ViewType(type, metaclass=_MetaType):
     """``type`` in recorded code."""
-    if len(args) == 1 and type(args[0]) in TRACED:
-        return stood_for(args[0])
-    if len(args) == 1 and type(args[0]) in STAND_INS:
-        return args[0].__class__
-    return type(*args, **kwargs)
+
+
+ViewType.__name__, ViewType.__qualname__, ViewType.__module__ = "type", "type", "builtins"
 
 
 def view_print(*args: Any, **kwargs: Any) -> None:
@@ -50,4 +73,4 @@ def _printed(x: Tracer) -> Any:
         return repr(x)
 
 
-VIEWS = {"isinstance": view_isinstance, "type": view_type, "print": view_print}
+VIEWS: dict[Any, Any] = {isinstance: view_isinstance, type: ViewType, print: view_print, super: view_super}

@@ -8,7 +8,7 @@ from jitad.cache.keys.captures import Path
 from jitad.trace.captures.notes import Notes
 from jitad.trace.captures.standins import mutation
 
-__all__ = ["CaptureView", "Nested"]
+__all__ = ["CaptureView", "Nested", "class_behind"]
 
 
 class CaptureView:
@@ -56,3 +56,8 @@ class Nested:
 
     def __delattr__(self, name: str) -> None:
         raise mutation(f"`{self._view.path.step('attr', name).expression()}`")
+
+
+def class_behind(nested: Nested) -> type:
+    """The class of the transformed function itself."""
+    return type(nested._transform)

@@ -202,6 +202,7 @@ class ClassView:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         captures, cls, path = state_of(self)
         captures.whole.class_(cls, path)  # its methods run as they are: what they read is guarded
+        captures.made.append(self)
         return cls(*args, **kwargs)
 
     def __instancecheck__(self, instance: Any) -> bool:
@@ -269,6 +270,10 @@ class DictView(dict):
         poison = Poison(lambda: CaptureError(f"the captured dict {path} is read at {user_line(3)} in a way that "
                                              "cannot be followed; pass it as an argument"))
         super().__init__(dict.fromkeys(value, poison))
+
+    @property                                                       # type: ignore[misc]
+    def __class__(self) -> Any:
+        return type(self._jitad_state[1])
 
     def _keys(self) -> tuple[Any, ...]:
         captures, value, path = self._jitad_state

@@ -1,6 +1,7 @@
 """The operators and methods of `Tracer`, made from NumPy's functions."""
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NoReturn
@@ -11,7 +12,7 @@ from jitad.primitives.core import cast
 from jitad.primitives.view import shown
 from jitad.tape.builder import Value
 from jitad.trace import ufuncs
-from jitad.trace.dispatch import call, not_concrete, noted_line, plain, refused, repeated
+from jitad.trace.dispatch import beyond, call, not_concrete, noted_line, plain, refused, repeated
 
 _FLOAT64 = np.dtype(np.float64)
 _SHORT_POWERS = {2.0: np.square, 0.5: np.sqrt, 1.0: np.positive, -1.0: np.reciprocal}
@@ -154,6 +155,23 @@ def method(function: Any) -> Callable[..., Any]:
         return call(function, self, *args, **kwargs)
     call_it.__doc__ = f"As ``numpy.{function.__name__}``."
     return call_it
+
+
+def check_whole(x: Any, convert: Callable[[float], int]) -> None:
+    """Raise what `convert` to an integer raises where there is none near the number `x`; which numbers are refused, and
+    how, is guarded."""
+    if x.dtype.kind != "f":
+        return
+
+    def refuse(number: float) -> NoReturn:
+        convert(number)
+        raise beyond(x, f"{convert.__name__}()")
+
+    recorder, bad = x.recorder, np.logical_not(np.less(np.absolute(x), 2.0**63))
+    if recorder.explorer is not None and recorder.explorer.depends(bad.number):
+        recorder.explorer.forbid(bad, refuse, [x])
+    elif recorder.decide(bad):
+        refuse(math.nan if recorder.decide(np.isnan(x)) else math.inf if recorder.decide(np.isinf(x)) else 2.0**63)
 
 
 def refused_method(name: str, advice: str) -> Callable[..., Any]:

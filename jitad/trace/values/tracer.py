@@ -4,7 +4,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
-from opcode import opmap
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from jitad.trace.arrays.windows import Window, through_map
 from jitad.trace.dispatch import call, noted, noted_line, repeated, strong
 from jitad.trace.values.operators import (
     binary,
+    check_whole,
     compare,
     concrete,
     element_of,
@@ -34,9 +34,7 @@ from jitad.trace.values.operators import (
     unary,
 )
 from jitad.trace.values.seen import stood_for, text_of
-from jitad.trace.where import is_library_file
-
-MATCH_CLASS = opmap["MATCH_CLASS"]
+from jitad.trace.where import is_copied, is_library_file
 
 _MATH = ("use NumPy's function in place of math's (np.exp for math.exp), leave out the conversion, or "
          "pass the number in as a string or another static value")
@@ -172,15 +170,8 @@ class Tracer(Value):
         if self.size != 1:
             raise TypeError("only 0-dimensional arrays can be converted to Python scalars")
         value = self.reshape(())
-        return self.recorder.decide(self._checked_whole("int", value).astype(np.int64))
-
-    def _checked_whole(self, name: str, value: Any) -> Any:
-        """`value`, which must have a whole number of 64 bits beside it."""
-        if self.dtype.kind == "f" and not self.recorder.decide(np.less(np.absolute(value), 2.0**63)):
-            if self.recorder.decide(np.isnan(value)):
-                raise ValueError("cannot convert float NaN to integer")
-            raise OverflowError(f"{name}() of an infinity, or of a number beyond 64 bits, which no tape can hold")
-        return value
+        check_whole(value, int)
+        return self.recorder.decide(value.astype(np.int64))
 
     def __index__(self) -> int:
         if self.ndim or self.dtype.kind not in "iu":
@@ -195,10 +186,9 @@ class Tracer(Value):
 
     @property                                                       # type: ignore[misc]
     def __class__(self) -> type:                                    # type: ignore[override]
-        """In ``case float():`` of a `match`, which asks nobody else, what this stands for."""
+        """For the user's code, and for ``case float():`` of a `match` in it, the class of what this stands for."""
         frame = sys._getframe(1)
-        matching = frame.f_code.co_code[frame.f_lasti] == MATCH_CLASS and not is_library_file(frame.f_code.co_filename)
-        return stood_for(self) if matching else Tracer
+        return Tracer if is_library_file(frame.f_code.co_filename) and not is_copied(frame) else stood_for(self)
 
     # --- what NumPy knows without data ---------------------------------------------------
     @property
@@ -297,7 +287,8 @@ class Tracer(Value):
             return self.as_weak(result) if self.weak else result
         if self.dtype.kind in "iu":
             return self.as_weak(self.builder.value(self.number))
-        return self.as_weak(cast(self._checked_whole("round", ufuncs.apply_ufunc(np.rint, self)), np.int64))
+        check_whole(self, round)
+        return self.as_weak(cast(ufuncs.apply_ufunc(np.rint, self), np.int64))
 
     def __copy__(self) -> Any:
         return self.detached() if self.ndim or self.boxed else self

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -17,10 +17,10 @@ from jitad.primitives.core import cast
 from jitad.tape.builder import Value
 from jitad.tape.types import TABLE
 from jitad.trace.arrays.choice import choose
-from jitad.trace.dispatch import builder_in, refused
+from jitad.trace.dispatch import beyond, builder_in, refused
 from jitad.trace.substitutes import substitute
 from jitad.trace.ufuncs import apply_ufunc
-from jitad.trace.where import user_line
+from jitad.trace.where import recorded_catches, user_line
 
 __all__: list[str] = []
 
@@ -64,17 +64,37 @@ def _watched(function: Callable[..., Any], result: Any, operands: list[Any], bad
     recorder = result.builder
     explorer = recorder.explorer
     if explorer is not None and explorer.depends(bad.number):
-        explorer.forbid(bad, function, operands)
+        if function not in _ERRORS or not recorded_catches():
+            explorer.forbid(bad, function, operands)
+        elif explorer.decide(bad):
+            kind, words = _ERRORS[function]
+            raise kind(words)
         return _handed(result)
     try:
-        given = [recorder.concrete(x.number).item() for x in operands]
+        raises = recorder.decide(bad)
     except ConcretizationError:
         raise ConcretizationError(
             f"math.{function.__name__} at {user_line()} raises where NumPy's function gives NaN or an infinity, and in "
             "the body of a scan or loop that cannot be foreseen; use NumPy's function there") from None
-    function(*given)
-    recorder.guard(bad, False, user_line())
+    if raises:
+        _raise(function, result, operands)
     return _handed(result)
+
+
+def _raise(function: Callable[..., Any], result: Any, operands: list[Any]) -> NoReturn:
+    """What `function` raises. Where its class, which an ``except`` may ask for, is not always the same, it goes by
+    whether the result is NaN and by the kind of the first operand: these are guards."""
+    recorder = result.builder
+    with recorder.plain():
+        end, first = Value(recorder, result.number), Value(recorder, operands[0].number)
+        kinds = [TABLE["isnan"](first), TABLE["isinf"](first), TABLE["gt"](first, 0.0), TABLE["lt"](first, 0.0)]
+        if end.dtype.kind == "f":
+            kinds.append(TABLE["isnan"](end))
+    for kind in kinds if function not in _ERRORS else ():
+        recorder.decide(kind)
+    function(*(recorder.concrete(x.number).item() for x in operands))
+    raise refused(result, f"math.{function.__name__} of a number for which NumPy and math disagree whether it is an "
+                  "error", "use NumPy's function")
 
 
 def _enter(function: Callable[..., Any], ufunc: Callable[..., Any], count: int = 1, fails: bool = True) -> None:
@@ -97,14 +117,27 @@ def _special(name: str) -> Callable[..., Any]:
     return call
 
 
+# What those functions raise that always raise the same.
+_ERRORS: dict[Any, tuple[type[Exception], str]] = {
+    getattr(math, name): error for error, names in (
+        ((ValueError, "math domain error"),
+         "log log2 log10 log1p sqrt sin cos tan asin acos acosh atanh fmod remainder"),
+        ((OverflowError, "math range error"), "exp expm1 exp2 sinh cosh ldexp")) for name in names.split()}
+
+
+def _lgamma(x: Any) -> Any:
+    return choose(x == -math.inf, math.inf, _special("gammaln")(x))          # where SciPy's is the other one
+
+
 _CHECKED: dict[str, Callable[..., Any]] = {
     "exp": np.exp, "expm1": np.expm1, "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "sqrt": np.sqrt,
     "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "sinh": np.sinh,
-    "cosh": np.cosh, "acosh": np.arccosh, "atanh": np.arctanh, "lgamma": _special("gammaln"),
-    "gamma": _special("gamma"), "degrees": np.degrees, "exp2": np.exp2}
+    "cosh": np.cosh, "acosh": np.arccosh, "atanh": np.arctanh, "lgamma": _lgamma,
+    "gamma": _special("gamma"), "exp2": np.exp2}
 _TOTAL: dict[str, Callable[..., Any]] = {
     "cbrt": np.cbrt, "atan": np.arctan, "asinh": np.arcsinh, "tanh": np.tanh, "fabs": np.absolute,
-    "erf": _special("erf"), "erfc": _special("erfc"), "radians": np.radians}
+    "erf": _special("erf"), "erfc": _special("erfc"), "radians": np.radians,
+    "degrees": np.degrees}
 for _name, _ufunc in _CHECKED.items():
     if hasattr(math, _name):
         _enter(getattr(math, _name), _ufunc)
@@ -122,14 +155,15 @@ def _log(x: Any, base: Any = None) -> Any:
     if base is None:
         (value,) = _operands("log", (x,))
         return _checked(math.log, apply_ufunc(np.log, value), [value])
-    if isinstance(base, Value):
-        raise refused(base, "math.log with a traced base", "write math.log(x) / math.log(base)")
-    (value,) = _operands("log", (x,))
-    bottom = math.log(base)
-    result = apply_ufunc(np.true_divide, _checked(math.log, apply_ufunc(np.log, value), [value]), bottom)
-    if not bottom:
-        raise ZeroDivisionError("float division by zero")
-    return _handed(result)
+    if not isinstance(base, Value):
+        (value,), bottom = _operands("log", (x,)), math.log(base)
+        top = _checked(math.log, apply_ufunc(np.log, value), [value])
+    else:
+        value, base = _operands("log", (x, base))
+        top, bottom = (_checked(math.log, apply_ufunc(np.log, v), [v]) for v in (value, base))
+    if bottom == 0.0:                                            # a guard, of a base that is computed
+        raise ZeroDivisionError("division by zero")
+    return _handed(apply_ufunc(np.true_divide, top, bottom))
 
 
 @substitute(math.hypot)
@@ -138,7 +172,7 @@ def _hypot(*args: Any) -> Any:
     total = apply_ufunc(np.absolute, operands[0])
     for x in operands[1:]:
         total = apply_ufunc(np.hypot, total, x)
-    return _checked(math.hypot, total, operands)
+    return _handed(total)
 
 
 @substitute(math.dist)
@@ -186,8 +220,8 @@ def _whole(function: Callable[..., Any], ufunc: np.ufunc) -> None:
 
 def _refusing(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(x: float) -> Any:
-        if abs(function(x)) >= 2**63:
-            raise OverflowError(f"math.{function.__name__} gives an integer beyond 64 bits, which no tape can hold")
+        function(x)                                              # raises for what is no number, and for an infinity
+        raise beyond(None, f"math.{function.__name__}")
     call.__name__ = function.__name__
     return call
 

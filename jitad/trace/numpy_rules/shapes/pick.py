@@ -112,7 +112,8 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
 def _elementwise(builder: Any, function: Callable[..., Any], x: Any, args: Any, kw: Any) -> Any:
     """``function(x)`` if the nodes that it records are elementwise ones of the shape of `x`; else None, and nothing
     is left of the attempt."""
-    start, guards, refusals = len(builder.nodes), dict(builder.guards), list(builder.refusals)
+    start, guards = len(builder.nodes), dict(builder.guards)
+    refusals, errors = list(builder.refusals), list(builder.errors)
     try:
         result = as_value(builder, function(x, *args, **kw))
         fine = all(_each_alone(builder, n, x.shape) for n in builder.nodes[start:])
@@ -120,7 +121,7 @@ def _elementwise(builder: Any, function: Callable[..., Any], x: Any, args: Any, 
             return result
     except Exception:                                               # it will be raised again on the elements
         pass
-    builder.guards, builder.refusals = guards, refusals
+    builder.guards, builder.refusals, builder.errors[:] = guards, refusals, errors
     return None
 
 
