@@ -31,7 +31,7 @@ add = elementwise("add", np.add, lambda y, a, b: (1.0, 1.0), scalar=scalars.add,
                   overflows=True)
 sub = elementwise("sub", np.subtract, lambda y, a, b: (1.0, -1.0), tame=True, overflows=True)
 mul = elementwise("mul", np.multiply, lambda y, a, b: (b, a), scalar=scalars.multiply, commutes=True, tame=_finite,
-                  overflows=True)
+                  unbounded=True, overflows=True)
 div = elementwise("div", np.true_divide, lambda y, a, b: (1.0 / b, -(y * (1.0 / b))), cost=4, domain=(ANY, POSITIVE),
                   tame=lambda a, b: b is not None and bool((b != 0).all()))
 neg = elementwise("neg", np.negative, lambda y, a: -1.0, tame=True)
@@ -40,7 +40,8 @@ sign = elementwise("sign", np.sign, lambda y, a: None, scalar=scalars.sign)
 positive = elementwise("positive", np.positive, lambda y, a: 1.0, scalar=lambda x: x, tame=True)
 reciprocal = elementwise("reciprocal", np.reciprocal, lambda y, a: -y * y, scalar=scalars.reciprocal, cost=4,
                          domain=POSITIVE)
-square = elementwise("square", np.square, lambda y, a: 2.0 * a, scalar=lambda x: x * x, tame=True, overflows=True)
+square = elementwise("square", np.square, lambda y, a: 2.0 * a, scalar=lambda x: x * x, tame=True,
+                     unbounded=True, overflows=True)
 sqrt = elementwise("sqrt", np.sqrt, lambda y, a: 0.5 / y, cost=4, domain=POSITIVE)
 cbrt = elementwise("cbrt", np.cbrt, lambda y, a: 1.0 / (3.0 * y * y), cost=20, domain=POSITIVE)
 
@@ -69,9 +70,9 @@ heaviside = elementwise("heaviside", np.heaviside, lambda y, a, b: (None, select
                         scalar=scalars.heaviside)
 
 # --- exponentials and logarithms -------------------------------------------------------------
-exp = elementwise("exp", np.exp, lambda y, a: y, cost=10, tame=True, overflows=True)
+exp = elementwise("exp", np.exp, lambda y, a: y, cost=10, tame=True, unbounded=True, overflows=True)
 exp2 = elementwise("exp2", np.exp2, lambda y, a: LN2 * y, cost=10)
-expm1 = elementwise("expm1", np.expm1, lambda y, a: exp(a), cost=12, tame=True, overflows=True)
+expm1 = elementwise("expm1", np.expm1, lambda y, a: exp(a), cost=12, tame=True, unbounded=True, overflows=True)
 log = elementwise("log", np.log, lambda y, a: 1.0 / a, cost=10, domain=POSITIVE)
 log2 = elementwise("log2", np.log2, lambda y, a: 1.0 / (LN2 * a), cost=10, domain=POSITIVE)
 log10 = elementwise("log10", np.log10, lambda y, a: 1.0 / (LN10 * a), cost=10, domain=POSITIVE)
@@ -90,14 +91,14 @@ def _shares(a, b, base=1.0):  # type: ignore[no-untyped-def]
 
 
 # --- trigonometry ----------------------------------------------------------------------------
-sin = elementwise("sin", np.sin, lambda y, a: cos(a), cost=12, tame=True)
-cos = elementwise("cos", np.cos, lambda y, a: -sin(a), cost=12, tame=True)
+sin = elementwise("sin", np.sin, lambda y, a: cos(a), cost=12, tame=True, unbounded=True)
+cos = elementwise("cos", np.cos, lambda y, a: -sin(a), cost=12, tame=True, unbounded=True)
 tan = elementwise("tan", np.tan, lambda y, a: 1.0 + y * y, cost=20, domain=(-1.3, 1.3))
 arcsin = elementwise("arcsin", np.arcsin, lambda y, a: 1.0 / sqrt((1.0 - a) * (1.0 + a)), cost=20, domain=(-0.9, 0.9))
 arccos = elementwise("arccos", np.arccos, lambda y, a: -1.0 / sqrt((1.0 - a) * (1.0 + a)), cost=20, domain=(-0.9, 0.9))
 arctan = elementwise("arctan", np.arctan, lambda y, a: 1.0 / (1.0 + a * a), cost=20, tame=True)
-sinh = elementwise("sinh", np.sinh, lambda y, a: cosh(a), cost=15, tame=True, overflows=True)
-cosh = elementwise("cosh", np.cosh, lambda y, a: sinh(a), cost=15, tame=True, overflows=True)
+sinh = elementwise("sinh", np.sinh, lambda y, a: cosh(a), cost=15, tame=True, unbounded=True, overflows=True)
+cosh = elementwise("cosh", np.cosh, lambda y, a: sinh(a), cost=15, tame=True, unbounded=True, overflows=True)
 tanh = elementwise("tanh", np.tanh, lambda y, a: 1.0 - y * y, cost=15, tame=True)
 arcsinh = elementwise("arcsinh", np.arcsinh, lambda y, a: 1.0 / hypot(a, 1.0), cost=20)
 arccosh = elementwise("arccosh", np.arccosh, lambda y, a: 1.0 / (sqrt(a - 1.0) * sqrt(a + 1.0)), cost=20,

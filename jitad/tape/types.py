@@ -122,6 +122,7 @@ class Primitive:
     adds: bool = False                                   # its elements are sums of operands' elements, may be weighted
     tame: bool | Callable[..., bool] = False             # derivatives are finite where it is: or whether, for arrays of
     #                                                      the operands that are constants (else None)
+    unbounded: bool = False                              # a derivative is not finite where an operand is not
     shape_only: bool = False                             # of its operands only the shapes matter
     stops: bool = False                                  # has no derivative, whatever its operands have
     overflows: bool = False                              # may be infinite for finite numbers of usual size

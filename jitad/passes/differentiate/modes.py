@@ -17,12 +17,22 @@ from jitad.errors import UnsupportedOperationError
 from jitad.passes.differentiate.activity import CARRYING, active_nodes, jvp_of, vjp_of
 from jitad.passes.differentiate.directions import Rows
 from jitad.passes.differentiate.scan import scan_cotangents, scan_tangents
-from jitad.passes.differentiate.structural_zeros import both, either, known, moved, sensitive, tame
+from jitad.passes.differentiate.structural_zeros import (
+    both,
+    either,
+    is_constant,
+    known,
+    masked,
+    moved,
+    sensitive,
+    split_mask,
+    tame,
+)
 from jitad.passes.differentiate.tangents import WHOLE, Block, Tangents, added, aligned, linear_rule
 from jitad.primitives.core import full, select, zeros_like
 from jitad.primitives.view import broadcast_to, spread, view
 from jitad.tape.builder import Builder, Value
-from jitad.tape.types import Node, Primitive, seen_through
+from jitad.tape.types import Node, Primitive
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +58,8 @@ class Cotangent:
             return Cotangent(raw, self.mask)
         if self.mask is None and _is_spread(self.raw):
             return Cotangent(_inside_spread(self.raw, partial))
-        partial, mask = _split_mask(partial)
-        return Cotangent(self.raw if _is_constant(partial, 1.0) else self.raw * partial, both(self.mask, mask))
+        partial, mask = split_mask(partial)
+        return Cotangent(self.raw if is_constant(partial, 1.0) else self.raw * partial, both(self.mask, mask))
 
     def guarded(self) -> Cotangent:
         """With all structural zeros in the mask, as they must not meet what comes next."""
@@ -69,22 +79,10 @@ def _inside_spread(ct: Value, partial: Value) -> Value:
     return spread(product, node.params["shape"], index)
 
 
-def _is_constant(value: Value, number: float) -> bool:
-    constant = seen_through(value.builder.nodes, value.node).constant
-    return constant is not None and constant.ndim == 0 and bool(constant == number)
-
-
-def _split_mask(partial: Value) -> tuple[Value, Value | None]:
-    """``select(mask, p, 0)`` as (p, mask)."""
-    node, builder = partial.node, partial.builder
-    if node.prim is select and _is_constant(builder.value(node.inputs[2]), 0.0):
-        return builder.value(node.inputs[1]), builder.value(node.inputs[0])
-    return partial, None
-
-
 def pullback(builder: Builder, outputs: Sequence[Value], seeds: Sequence[Value],
-             wrt: Sequence[Value], length: int | None = None) -> list[Value]:
+             wrt: Sequence[Value], length: int | None = None, kept: Sequence[Value] = ()) -> list[Value]:
     """Cotangents of `wrt` for the cotangents `seeds` of `outputs`, appended to `builder`; `length` of each if given.
+    Those of the values `kept` have their masks (see `split_mask`) where all their parts have one.
 
     Values that do not depend on `wrt` are constants, also when they are
     themselves traced by an outer differentiation.
@@ -94,10 +92,11 @@ def pullback(builder: Builder, outputs: Sequence[Value], seeds: Sequence[Value],
     last = max((o.number for o in outputs), default=-1)
     active = active_nodes(builder.nodes, {w.number for w in wrt}, first, last)
     guarded = sensitive(builder, active, first, last)
+    masks = masked(builder, active, first, last, kept)
     pending: dict[int, list[Any]] = {}                 # of a bundle pairs: (output, cotangent)
     for output, seed in zip(outputs, seeds, strict=True):
         if output.number in active:
-            pending.setdefault(output.number, []).append(Cotangent(*_split_mask(seed)))
+            pending.setdefault(output.number, []).append(Cotangent(*split_mask(seed)))
     wanted = {w.number for w in wrt}
     found: dict[int, Value] = {}
     line = builder.line
@@ -108,14 +107,16 @@ def pullback(builder: Builder, outputs: Sequence[Value], seeds: Sequence[Value],
         node = builder.nodes[number]
         builder.line = node.where
         if number in wanted:
-            found[number] = _total(parts).value()
+            found[number] = _total(parts, masked=number in masks).value()
             continue
         if node.picks is not None:
-            pending.setdefault(node.inputs[0], []).append((node.picks, _total(parts)))
+            pending.setdefault(node.inputs[0], []).append((node.picks, _total(parts, masked=number in masks)))
             continue
         if number in guarded and node.body is None:
             parts = [_total(parts, guarded=True)]
-        for i, ct in zip(node.inputs, _cotangents(builder, number, node, parts, active, guarded, rows), strict=True):
+        elif number in masks and node.body is None:
+            parts = [_total(parts, masked=True)]
+        for i, ct in zip(node.inputs, _cotangents(builder, number, node, parts, active, masks, rows), strict=True):
             if ct is not None and i in active:
                 pending.setdefault(i, []).append(ct)
     builder.line = line
@@ -127,22 +128,23 @@ def _zeros(like: Value, length: int | None) -> Value:
     return zeros_like(like) if length is None else full(like, 0, (length, *like.shape), like.dtype)
 
 
-def _cotangents(builder: Builder, number: int, node: Node, parts: list[Any], active: set[int], guarded: set[int],
+def _cotangents(builder: Builder, number: int, node: Node, parts: list[Any], active: set[int], masks: set[int],
                 rows: Rows | None) -> Sequence[Cotangent | None]:
     """Those of the inputs of a node, for what has arrived at it."""
     if node.body is None:
-        return _node_vjp(builder, number, node, _total(parts), active, guarded, rows)
+        return _node_vjp(builder, number, node, _total(parts), active, masks, rows)
     seeds = {index: ct.value() for index, ct in parts}
     if rows is None:
         found = scan_cotangents(builder, number, seeds, active, pullback)
     else:
         inputs, places = [builder.value(i) for i in node.inputs], {p for p, i in enumerate(node.inputs) if i in active}
         found = rows.scan_vjp(node, seeds, inputs, places, partial(scan_cotangents, pullback=pullback))
-    return [None if c is None else Cotangent(c) for c in found]
+    return [None if c is None else Cotangent(*split_mask(c)) for c in found]
 
 
-def _total(parts: list[Cotangent], guarded: bool = False) -> Cotangent:
-    """The sum; `guarded` keeps what is structurally zero in all parts known as such."""
+def _total(parts: list[Cotangent], guarded: bool = False, masked: bool = False) -> Cotangent:
+    """The sum; `guarded` keeps what is structurally zero in all parts known as such, `masked` what all their masks say
+    is zero."""
     if len(parts) == 1:
         return parts[0]
     if parts[0].mask is not None and all(p.mask is not None and p.mask.number == parts[0].mask.number for p in parts):
@@ -153,15 +155,16 @@ def _total(parts: list[Cotangent], guarded: bool = False) -> Cotangent:
     total = parts[0].value()
     for part in parts[1:]:
         total = total + part.value()
-    return Cotangent(total, either([p.mask or known(p.raw) for p in parts]) if guarded else None)
+    return Cotangent(total, either([p.mask or known(p.raw) for p in parts]) if guarded else
+                     either([p.mask for p in parts]) if masked else None)
 
 
-def _node_vjp(builder: Builder, number: int, node: Node, ct: Cotangent, active: set[int], guarded: set[int],
+def _node_vjp(builder: Builder, number: int, node: Node, ct: Cotangent, active: set[int], masks: set[int],
               rows: Rows | None) -> list[Cotangent | None]:
     inputs = [builder.value(i) for i in node.inputs]
     y, prim = builder.value(number), node.prim
     if prim.elementwise and prim.vjp is not None:
-        found = [None if c is None else _split_mask(c) for c in prim.vjp(ct.raw, y, *inputs, **node.params)]
+        found = [None if c is None else split_mask(c) for c in prim.vjp(ct.raw, y, *inputs, **node.params)]
         return [None if c is None else Cotangent(c[0], both(ct.mask, c[1])) for c in found]
     if prim.elementwise:
         ct = ct if tame(node, builder.nodes) else ct.guarded()
@@ -173,10 +176,10 @@ def _node_vjp(builder: Builder, number: int, node: Node, ct: Cotangent, active: 
 
     def rule(raw: Value, inputs: list[Value]) -> Sequence[Value | None]:
         return vjp(raw, y, *inputs, **node.params) if rows is None else rows.vjp(prim, node, raw, y, inputs)
-    cotangents = [None if c is None else Cotangent(*_split_mask(c)) for c in rule(ct.value(), inputs)]
-    if ct.mask is None or not (prim.moves or prim.adds) or guarded.isdisjoint(node.inputs):
+    cotangents = [None if c is None else Cotangent(*split_mask(c)) for c in rule(ct.value(), inputs)]
+    if ct.mask is None or not (prim.moves or prim.adds) or masks.isdisjoint(node.inputs):
         return cotangents
-    return [None if c is None or m is None else Cotangent(c.raw, m) if i in guarded else c
+    return [None if c is None or m is None else Cotangent(c.raw, m) if i in masks else c
             for i, c, m in zip(node.inputs, cotangents, moved(prim, ct.mask, ct.raw, inputs, rule), strict=True)]
 
 
@@ -231,7 +234,7 @@ def _node_jvp(builder: Builder, number: int, node: Node, tangents: list[Any]) ->
     if jvp is not None:
         return jvp(tangents, y, *inputs, **node.params)
     if prim.elementwise:
-        terms = [Cotangent(*_split_mask(t)).times(p).value()
+        terms = [Cotangent(*split_mask(t)).times(p).value()
                  for t, p in zip(tangents, partials_of(prim, y, inputs, node), strict=True)
                  if t is not None and p is not None]
         return sum(terms[1:], terms[0]) if terms else None
@@ -257,7 +260,7 @@ def _node_jvps(builder: Builder, number: int, node: Node, tangents: list[Any]) -
     terms = []
     for t, p in zip(tangents, partials_of(prim, y, inputs, node), strict=True):
         if t is not None and p is not None:
-            terms.append(t.mapped(lambda u: Cotangent(*_split_mask(u)).times(p).value()))    # noqa: B023
+            terms.append(t.mapped(lambda u: Cotangent(*split_mask(u)).times(p).value()))    # noqa: B023
     return added(terms) if terms else None
 
 

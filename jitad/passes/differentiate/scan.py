@@ -7,68 +7,23 @@ can be differentiated again.
 """
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from jitad.errors import UnsupportedOperationError
 from jitad.passes.differentiate.activity import active_nodes
-from jitad.passes.differentiate.structural_zeros import tame
+from jitad.passes.differentiate.second_loop import Line, second_loop
+from jitad.passes.differentiate.structural_zeros import known, split_mask, steep, tame
 from jitad.primitives.core import FLOATS, select, zeros_like
-from jitad.primitives.elementwise import pow as power
-from jitad.primitives.reduce import parse
-from jitad.primitives.rules import Rules
-from jitad.primitives.scan import Form, bundle_of, picked, transplant, walk_map
+from jitad.primitives.scan import Form, walk_map
 from jitad.primitives.view import broadcast_to, spread
 from jitad.tape.builder import Builder, Value
 from jitad.tape.tape import Tape
-from jitad.tape.types import TABLE, Aval, Node
+from jitad.tape.types import Aval, Node
 
-DEAR = 4      # cost for each element from which a value is saved rather than computed again
 Pullback = Callable[..., list[Value]]
-
-
-@dataclass
-class _Line:
-    """The body of a scan on a builder of its own, with linear inputs beside its ordinary `inputs`.
-
-    `carried` has for each linear carry its input, what it becomes, and its first value (of the outer builder);
-    `walked` the linear inputs with the arrays that they walk; `stacked` what the second loop stacks.
-    """
-
-    form: Form
-    builder: Builder
-    inputs: list[Value]
-    outputs: list[Value]
-    carried: list[tuple[Value, Value, Value]] = field(default_factory=list)
-    walked: list[tuple[Value, Value]] = field(default_factory=list)
-    stacked: list[Value] = field(default_factory=list)
-    counter: Value | None = None
-    saves: bool = True
-
-    @classmethod
-    def of(cls, form: Form) -> _Line:
-        builder = Builder()
-        inputs = [builder.input(form.input(i), form.name(i)) for i in range(len(form.body.inputs))]
-        outputs = builder.replay(form.body, inputs)
-        return cls(form, builder, inputs, outputs, counter=inputs[-1] if form.counter else None)
-
-    def linear(self, like: Value, prefix: str, name: str) -> Value:
-        return self.builder.input(replace(like.aval, weak=False), f"{prefix}_{name}")
-
-    def position(self) -> Value:
-        """The position; the second loop counts it even if the first one does not."""
-        if self.counter is None:
-            self.counter = self.builder.input(Aval((), np.dtype(np.int64)), "t")
-        return self.counter
-
-    def after_first(self, seed: Value, reverse: bool) -> Value:
-        """`seed`, structurally zero at the first step of a walk in this direction."""
-        first = self.form.length - 1 if reverse else 0
-        started = broadcast_to(TABLE["ne"](self.position(), first), seed.shape)
-        return select(started, seed, 0.0)
 
 
 # --- reverse ---------------------------------------------------------------------------------
@@ -85,32 +40,87 @@ def scan_cotangents(builder: Builder, number: int, seeds: dict[int, Value], acti
     result: list[Value | None] = [None] * len(operands)
     if not reached:
         return result
-    line = _Line.of(form)
-    carries = [line.linear(line.outputs[i], "ct", form.name(i)) for i in flowing]
-    rows = [i for i in seeds if i >= form.carries]
-    arriving = [line.linear(line.outputs[i], "ct", f"out{i - form.carries}") for i in rows]
-    line.walked = [(seed, seeds[i]) for seed, i in zip(arriving, rows, strict=True)]
-    arriving = [ct if i in seeds or not _wild(form, i) else line.after_first(ct, not form.reverse)
-                for i, ct in zip(flowing, carries, strict=True)] + arriving
+    line = Line.of(form)
     places = sorted(reached)
-    gradients = pullback(line.builder, [line.outputs[i] for i in (*flowing, *rows)], arriving,
-                         [line.inputs[p] for p in places])
-    found = dict(zip(places, gradients, strict=True))
-    line.carried = [(ct, found[i] if i in found else zeros_like(ct), seeds.get(i) or _zeros(builder, ct))
-                    for i, ct in zip(flowing, carries, strict=True)]
+    found = _Sweep(builder, line, flowing, seeds, places, pullback).run()
     wanted = [p for p in places if p >= form.carries and operands[p].number in active]
     sums, walks = [p for p in wanted if p >= form.fixed], [p for p in wanted if p < form.fixed]
     for p in sums:
         total = line.linear(line.inputs[p], "sum", form.name(p))
         line.carried.append((total, total + found[p], _zeros(builder, total)))
     line.stacked = [found[p] for p in walks]
-    finals, stacks = _second_loop(builder, number, line, not form.reverse)
-    for p, total in zip([*flowing, *sums], finals, strict=True):
+    finals, stacks = second_loop(builder, number, line, not form.reverse)
+    masks = len(finals) - len(flowing) - len(sums)
+    for p, total in zip([*flowing, *sums], [*finals[:len(flowing)], *finals[len(flowing) + masks:]], strict=True):
         result[p] = total
+    for i, mask in zip(flowing, finals[len(flowing):len(flowing) + masks], strict=False):
+        result[i] = select(mask, result[i], 0.0)
     for p, stack in zip(walks, stacks, strict=True):
         array = operands[p]
         result[p] = spread(stack, array.shape, walk_map(array.ndim, *form.scanned[p - form.carries]))
     return result
+
+
+@dataclass
+class _Sweep:
+    """The body's reverse sweep. Where structural zeros that depend on the data arrive at a carry, and an infinite
+    derivative may wait for them in the step before, each carry has its mask as another carry."""
+
+    builder: Builder
+    line: Line
+    flowing: list[int]
+    seeds: dict[int, Value]
+    places: list[int]
+    pullback: Pullback
+
+    def run(self) -> dict[int, Value]:
+        """The cotangents of the body's inputs at `places`; the line has what it carries and walks then."""
+        line, form, seeds = self.line, self.line.form, self.seeds
+        carries = [line.linear(line.outputs[i], "ct", form.name(i)) for i in self.flowing]
+        rows = [i for i in seeds if i >= form.carries]
+        walked = [self._walked(i) for i in rows]
+        started = [ct if i in seeds or not _wild(form, i) else line.after_first(ct, not form.reverse)
+                   for i, ct in zip(self.flowing, carries, strict=True)]
+        found = self._pulled([*started, *walked], rows)
+        masks: list[tuple[Value, Value, Value]] = []
+        outside = {i: split_mask(seeds[i])[1] for i in self.flowing if i in seeds and _steep(form, i)}
+        if any(m is not None for m in (*outside.values(), *(self._mask(found, i) for i in self.flowing))):
+            arriving = [line.builder.input(Aval(ct.shape, np.dtype(bool)), f"mask_{form.name(i)}")
+                        for i, ct in zip(self.flowing, carries, strict=True)]
+            started = [select(m, ct, 0.0) for m, ct in zip(arriving, carries, strict=True)]
+            found = self._pulled([*started, *walked], rows)
+            for i, m in zip(self.flowing, arriving, strict=True):
+                first = outside.get(i) or self.builder.const(np.array(i in seeds))
+                masks.append((m, self._next(found, i, m), broadcast_to(first, m.shape)))
+        line.carried = [(ct, found[i] if i in found else zeros_like(ct), seeds.get(i) or _zeros(self.builder, ct))
+                        for i, ct in zip(self.flowing, carries, strict=True)] + masks
+        return found
+
+    def _pulled(self, arriving: list[Value], rows: list[int]) -> dict[int, Value]:
+        line = self.line
+        return dict(zip(self.places, self.pullback(
+            line.builder, [line.outputs[i] for i in (*self.flowing, *rows)], arriving,
+            [line.inputs[p] for p in self.places], kept=[line.inputs[i] for i in self.flowing]), strict=True))
+
+    def _mask(self, found: dict[int, Value], carry: int) -> Value | None:
+        return split_mask(found[carry])[1] if carry in found else None
+
+    def _walked(self, row: int) -> Value:
+        """What arrives at a row at each step; its mask, if it needs one, is walked too."""
+        line, form, seed = self.line, self.line.form, self.seeds[row]
+        ct = line.linear(line.outputs[row], "ct", f"out{row - form.carries}")
+        line.walked.append((ct, seed))
+        outside = split_mask(seed)[1] if _steep(form, row) else None
+        outside = outside or (known(seed) if _wild(form, row) else None)
+        if outside is None:
+            return ct
+        mask = line.builder.input(Aval(ct.shape, np.dtype(bool)), f"mask_out{row - form.carries}")
+        line.walked.append((mask, broadcast_to(outside, seed.shape)))
+        return select(mask, ct, 0.0)
+
+    def _next(self, found: dict[int, Value], carry: int, like: Value) -> Value:
+        mask = self._mask(found, carry)
+        return broadcast_to(self.line.builder.const(np.array(carry in found)) if mask is None else mask, like.shape)
 
 
 def _check_reversible(form: Form, node: Node) -> None:
@@ -171,6 +181,13 @@ def _wild(form: Form, carry: int) -> bool:
     return any(not tame(body.nodes[n], body.nodes) for n in cone)
 
 
+def _steep(form: Form, output: int) -> bool:
+    """Whether a cotangent of this output might meet an infinite derivative, or a factor that may be infinite."""
+    body = form.body
+    cone = _cone(body, [body.outputs[output]], set(range(len(body.nodes))))
+    return any(steep(body.nodes[n], body.nodes) for n in cone)
+
+
 # --- forward ---------------------------------------------------------------------------------
 
 def scan_tangents(builder: Builder, number: int, tangents: Sequence[Value | None],
@@ -180,7 +197,7 @@ def scan_tangents(builder: Builder, number: int, tangents: Sequence[Value | None
     form = Form.of(node)
     moving = _moving(form, {p for p, t in enumerate(tangents) if t is not None})
     touched = active_nodes(form.body.nodes, {form.body.inputs[p] for p in moving})
-    line = _Line.of(form)
+    line = Line.of(form)
     places = sorted(moving)
     arriving = {p: line.linear(line.inputs[p], "dot", form.name(p)) for p in places}
     rows = [i for i in range(form.carries, len(form.body.outputs)) if form.body.outputs[i] in touched]
@@ -200,138 +217,7 @@ def scan_tangents(builder: Builder, number: int, tangents: Sequence[Value | None
         primal = [(line.inputs[i], line.outputs[i], builder.value(node.inputs[i])) for i in range(form.carries)]
         line.carried, line.saves = primal + line.carried, False
     steps = [form.scanned[p - form.carries] for p in walks]
-    finals, stacks = _second_loop(builder, number, line, form.reverse, steps)
+    finals, stacks = second_loop(builder, number, line, form.reverse, steps)
     if not line.saves:
         finals = finals[form.carries:]
     return dict(zip([*flowing, *rows], [*finals[:len(flowing)], *stacks], strict=True))
-
-
-# --- the second loop -------------------------------------------------------------------------
-
-def _second_loop(builder: Builder, number: int, line: _Line, reverse: bool,
-                 steps: Sequence[tuple[int, int]] | None = None) -> tuple[list[Value], list[Value]]:
-    """Append the loop that `line` describes; extend the first one by what it reads of it. `steps` are the offsets
-    and steps at which the linear arrays are walked."""
-    form, node = line.form, builder.nodes[number]
-    if form.until and line.saves:
-        line.carried.insert(0, (line.inputs[0], line.inputs[0], builder.value(node.inputs[0])))
-    late = [ct.number for ct, _, _ in line.carried] + [ct.number for ct, _ in line.walked]
-    wanted = [v.number for _, v, _ in line.carried] + [v.number for v in line.stacked]
-    known = {v.number for v in line.inputs[form.carries if line.saves else 0:]}
-    known |= {line.counter.number} if line.counter else set()
-    saved, read = _cut(line, set(late), wanted, known)
-    indices = _extend(builder, number, line, saved)
-    body = Builder()
-    leaves: dict[int, Value] = {}
-
-    def take(n: int) -> None:
-        leaves[n] = body.input(line.builder.nodes[n].aval, _input_name(line.builder, n))
-    for ct, _, _ in line.carried:
-        take(ct.number)
-    scanned = [(ct.number, array, step) for (ct, array), step in zip(
-        line.walked, steps or [(0, 1)] * len(line.walked), strict=True)]
-    scanned += [(n, picked(builder.value(number), i), (0, 1)) for n, i in zip(saved, indices, strict=True)]
-    scanned += [(line.inputs[p].number, builder.value(node.inputs[p]), form.scanned[p - form.carries])
-                for p in range(form.carries, form.fixed) if line.inputs[p].number in read]
-    for n, _, _ in scanned:
-        if n not in leaves:
-            take(n)
-    still = [p for p in range(form.fixed, form.operands) if line.inputs[p].number in read]
-    for p in still:
-        take(line.inputs[p].number)
-    counting = line.counter is not None and line.counter.number in read
-    if counting:
-        take(line.counter.number)                                                       # type: ignore[union-attr]
-    outputs = transplant(line.builder.nodes, leaves, wanted, body)
-    walks = tuple(step for _, _, step in scanned)
-    second = Form(body.finish(outputs), form.length, len(line.carried), walks, counting, reverse, form.until,
-                  form.recompute)
-    bundle = bundle_of(builder, second, [*(f for _, _, f in line.carried), *(a for _, a, _ in scanned),
-                                         *(builder.value(node.inputs[p]) for p in still)], node.where)
-    results = [picked(bundle, i) for i in range(len(outputs))]
-    return results[form.until and line.saves:second.carries], results[second.carries:]
-
-
-def _input_name(builder: Builder, number: int) -> str:
-    if number in builder.inputs:
-        return builder.names[builder.inputs.index(number)]
-    return f"{builder.nodes[number].prim}_{number}"
-
-
-def _extend(builder: Builder, number: int, line: _Line, saved: list[int]) -> list[int]:
-    """Let scan `number` stack the nodes `saved` of the line; returns their output indices."""
-    form = Form.of(builder.nodes[number])
-    have = {v.number: i for i, v in reversed([*enumerate(line.outputs)]) if i >= form.carries}
-    new = [n for n in saved if n not in have]
-    if new:
-        body = Builder()
-        inputs = line.inputs[:len(form.body.inputs)]
-        leaves = {v.number: body.input(v.aval, form.name(p)) for p, v in enumerate(inputs)}
-        wanted = [v.number for v in line.outputs] + new
-        outputs = transplant(line.builder.nodes, leaves, wanted, body)
-        builder.extend(number, replace(form, body=body.finish(outputs)).params)
-        have |= {n: len(line.outputs) + i for i, n in enumerate(new)}
-    return [have[n] for n in saved]
-
-
-def _cut(line: _Line, late: set[int], wanted: list[int], known: set[int]) -> tuple[list[int], set[int]]:
-    """Which nodes the first loop saves for the second, and which inputs the second reads itself."""
-    nodes = line.builder.nodes
-    counted = {line.counter.number} if line.counter is not None and not line.form.counter else set()
-    for number, node in enumerate(nodes):                # what the first loop does not have
-        if not late.isdisjoint(node.inputs):
-            late.add(number)
-        if not counted.isdisjoint(node.inputs):
-            counted.add(number)
-    barred, cost = late | counted | known, _costs(nodes, known)
-    saved: dict[int, None] = {}
-    seen: set[int] = set()
-    stack = list(wanted)
-    while stack:
-        number = stack.pop()
-        if number in seen or number in saved:
-            continue
-        node = nodes[number]
-        dear = node.is_input if line.form.recompute else cost[number] >= DEAR
-        shown = node.index_map is not None or node.body is not None or node.constant is not None
-        if line.saves and dear and number not in barred and not shown:
-            saved[number] = None
-        else:
-            seen.add(number)
-            stack += node.inputs
-    return sorted(saved), seen & known
-
-
-def _costs(nodes: Sequence[Node], known: set[int]) -> list[int]:
-    """For each node the cost of computing one element from what the second loop has for the asking."""
-    cost: list[int] = []
-    for number, node in enumerate(nodes):
-        if node.is_input:
-            cost.append(0 if number in known else DEAR)
-        elif node.index_map is not None or node.constant is not None:
-            cost.append(sum(cost[i] for i in node.inputs))
-        else:
-            below = sum(min(cost[i], 1) if cost[i] >= DEAR else cost[i] for i in node.inputs)
-            cost.append(below + _own_cost(nodes, node))
-    return cost
-
-
-def _own_cost(nodes: Sequence[Node], node: Node) -> int:
-    if node.elementwise:
-        exponent = nodes[node.inputs[-1]].constant
-        few = exponent is not None and exponent.ndim == 0 and exponent in (1, 2, 3, 4)
-        return 1 if few and node.prim is power else node.prim.cost
-    rule = OWN_COSTS.of(node.prim)
-    return rule(node, [nodes[i].aval for i in node.inputs]) if rule is not None else DEAR
-
-
-OWN_COSTS: Rules[Callable[[Node, list[Aval]], int]] = Rules()
-OWN_COSTS("gather", "reshape", "triangle")(lambda node, operands: 1)
-OWN_COSTS("reduce")(lambda node, operands: operands[0].size // max(node.aval.size, 1))
-
-
-@OWN_COSTS("contract")
-def _product_cost(node: Node, operands: list[Aval]) -> int:
-    left, right, _ = parse(node.params["spec"])
-    sizes = dict(zip(left + right, operands[0].shape + operands[1].shape, strict=True))
-    return math.prod(sizes.values()) // max(node.aval.size, 1)

@@ -6,12 +6,13 @@ with a cotangent, where they depend on the data, and by how a value was made, wh
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import cast, full
+from jitad.primitives.core import cast, full, select
+from jitad.primitives.elementwise import logical_not
 from jitad.primitives.index import scatter
 from jitad.primitives.rules import Rules
 from jitad.primitives.view import broadcast_to, places
@@ -31,7 +32,7 @@ def tame(node: Node, nodes: Sequence[Node]) -> bool:
 
 def sensitive(builder: Builder, active: set[int], first: int, last: int) -> set[int]:
     """The nodes among `active` whose cotangents meet a derivative that may be infinite, their own or further up; not
-    by way of loops, which take cotangents without masks."""
+    by way of loops, which would carry a mask for each of them."""
     nodes, found = builder.nodes, set[int]()
     for number in range(first, last + 1):
         node = nodes[number]
@@ -39,6 +40,39 @@ def sensitive(builder: Builder, active: set[int], first: int, last: int) -> set[
                 tame(node, nodes) and found.isdisjoint(node.inputs)):
             found.add(number)
     return found
+
+
+def masked(builder: Builder, active: set[int], first: int, last: int, kept: Iterable[Value]) -> set[int]:
+    """The nodes among `active` whose cotangents meet a derivative that may be infinite, or a factor that is known at
+    run time only and may be infinite then: their own, or further up, or past those of `kept`."""
+    nodes, found = builder.nodes, {v.number for v in kept}
+    for number in range(first, last + 1):
+        node = nodes[number]
+        if number in active and (steep(node, nodes) or not found.isdisjoint(node.inputs)):
+            found.add(number)
+    return found
+
+
+def steep(node: Node, nodes: Sequence[Node]) -> bool:
+    """Whether a derivative of a node may be infinite, or is a factor that is known at run time only."""
+    if node.body is not None:
+        return any(steep(n, node.body.nodes) for n in node.body.nodes)
+    scaled = node.prim.commutes and any(seen_through(nodes, nodes[i]).constant is not None for i in node.inputs)
+    return not tame(node, nodes) or (node.prim.unbounded and not scaled)
+
+
+def split_mask(value: Value) -> tuple[Value, Value | None]:
+    """``select(mask, x, 0)`` as (x, mask)."""
+    node, builder = value.node, value.builder
+    if node.prim is select and is_constant(builder.value(node.inputs[2]), 0.0):
+        return builder.value(node.inputs[1]), builder.value(node.inputs[0])
+    return value, None
+
+
+def is_constant(value: Value, number: float) -> bool:
+    """Whether all elements of a value are this number, by how it was made."""
+    constant = seen_through(value.builder.nodes, value.node).constant
+    return constant is not None and constant.ndim == 0 and bool(constant == number)
 
 
 def both(a: Value | None, b: Value | None) -> Value | None:
@@ -51,6 +85,9 @@ def both(a: Value | None, b: Value | None) -> Value | None:
 def either(masks: Sequence[Value | None]) -> Value | None:
     """The mask of what one of them has."""
     if any(mask is None for mask in masks):
+        return None
+    numbers = {mask.number for mask in masks}                                          # type: ignore[union-attr]
+    if any(m.node.prim is logical_not and m.node.inputs[0] in numbers for m in masks):  # type: ignore[union-attr]
         return None
     total, *rest = {mask.number: mask for mask in masks}.values()                      # type: ignore[union-attr]
     for mask in rest:

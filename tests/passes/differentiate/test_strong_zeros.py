@@ -82,6 +82,40 @@ def scale_of_an_untaken_branch(x):
     return np.sum(np.where(y > 5, y / np.sqrt(x[0]), x[1]))
 
 
+def overwritten_carry(x):
+    """The carry is a root at step 1 and forgotten at step 2."""
+    def step(c, t):
+        return np.where(t == 1, np.sqrt(c), np.where(t == 2, 1.0, c)), None
+    return jitad.scan(step, x[0], np.arange(1.0, 4.0))[0] + x[1]
+
+
+def forgotten_rows(x):
+    def step(c, t):
+        y = np.where(t < 2, np.sqrt(c), 2.0 * t)
+        return y, y
+    c, ys = jitad.scan(step, x[0], np.arange(1.0, 4.0))
+    return c + np.sum(ys[1:]) + x[1]
+
+
+def untaken_loop(x):
+    total, rows = jitad.scan(lambda c, t: (c + np.log(t), np.log(t)), 0.0, x)
+    return np.where(x[0] > 0, total, x[1]) + np.sum(np.where(x > 0, rows, 0.0))
+
+
+def elements_of_a_carry(x):
+    def step(c, t):
+        y = np.sqrt(c)
+        return np.where(np.arange(2) == t, y, 1.0), y
+    c, ys = jitad.scan(step, x, np.array([0, 1, 0]))
+    return np.sum(c) + np.sum(np.where(ys > 0, ys, 0.0)) + x[0]
+
+
+def factors_along_a_carry(x):
+    def step(c, t):
+        return np.where(t > 0, c * x[2], t), None
+    return jitad.scan(step, x[1], np.array([1.0, -1.0, 0.0]))[0] + x[0]
+
+
 unit = [[0, 0], [1 / 5 - 1.4 * 3 / 25, 1 / 5 - 1.4 * 4 / 25]]
 CASES = {  # f, x, value, gradient
     "where of log": (lambda x: np.sum(np.where(x > 0, np.log(x), 0)), [1, 0, 4, -1], log(4), [1, 0, 0.25, 0]),
@@ -142,6 +176,17 @@ CASES = {  # f, x, value, gradient
     "scale of an untaken branch": (scale_of_an_untaken_branch, [0, 3], 6, [0, 2]),
     "infinite factor in an untaken branch": (lambda x: np.sum(np.where(x > 5, np.inf * x[1] + 1.0, x)), [1, 2], 3,
                                              [1, 1]),
+    "infinite factor, broadcast": (lambda x: np.sum(np.where(x[:2] > 5, x[2] * x[1], x[:2])), [1, 2, inf], 3,
+                                   [1, 1, 0]),
+    "infinite square, broadcast": (lambda x: np.sum(np.where(x[:2] > 5, x[2] ** 2 * np.cosh(x[2]), x[:2])),
+                                   [1, 2, inf], 3, [1, 1, 0]),
+    "infinite column, two ways": (lambda x: np.sum(np.where(x[:2, None] > 5, (x[2] * x)[None, :], 1.0) * x[0]),
+                                  [1, 2, inf], 6, [6, 0, 0]),
+    "overwritten carry": (overwritten_carry, [0, 2], 3, [0, 1]),
+    "forgotten rows": (forgotten_rows, [0, 2], 18, [0, 1]),
+    "untaken loop": (untaken_loop, [0, 2, 4], 2 + log(8), [0, 1.5, 0.25]),
+    "elements of a carry": (elements_of_a_carry, [0, 0], 5, [1, 0]),
+    "factors along a carry": (factors_along_a_carry, [1, 2, inf], 1, [1, 0, 0]),
     "product in an untaken branch": (lambda x: np.sum(np.where(x > 5, np.ones((2, 2)) @ np.sqrt(x), 0.0)), [0, 4], 0,
                                      [0, 0]),
     "logaddexp": (lambda x: np.logaddexp(np.where(x[0] > 0, np.log(x[0]), -np.inf), x[1]), [0, 2], 2, [0, 1]),

@@ -117,6 +117,24 @@ def test_convolutions_of_integers_and_in_a_kernel():
     same(f(a, v), (np.correlate(np.pad(2 * y, 3), v, "valid"), np.correlate(np.pad(a, 3), 2 * y, "valid")[::-1]), 1e-12)
 
 
+def test_nothing_lies_beyond_the_ends_of_a_convolution():
+    """A zero there would make NaN of an infinite weight, and of its derivative."""
+    inf = np.inf
+
+    def several(a, v):
+        return [f(a, v, mode) for f in (np.convolve, np.correlate) for mode in ("full", "same", "valid")]
+    a, v = np.array([1.0, 2.0, 3.0]), np.array([1.0, -inf])
+    wanted = ([1, -inf, -inf, -inf], [1, -inf, -inf], [-inf, -inf],
+              [-inf, -inf, -inf, 3], [-inf, -inf, -inf], [-inf, -inf])
+    for evaluated in (valued(several, a, v), jit(several)(a, v), valued(lambda a: several(a, v), a)):
+        for got, expected in zip(evaluated, wanted, strict=True):
+            np.testing.assert_array_equal(got, expected)
+    finite = lambda y: np.sum(np.where(np.isfinite(y), y, 0.0))
+    by_a, by_v = jit_grad(lambda a, v: sum(map(finite, several(a, v)[::3])), argnums=(0, 1))(a, v)
+    np.testing.assert_array_equal(by_a, [1, 0, 1])                      # "full"
+    np.testing.assert_array_equal(by_v, [4, 0])
+
+
 # --- kernels ---------------------------------------------------------------------------------------------------
 
 LENGTHS = [1, 2, 3, 4, 5, 7, 8, 11, 13, 16, 17, 18, 26, 34, 60, 77, 97, 128, 250, 512]

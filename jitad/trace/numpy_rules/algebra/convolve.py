@@ -8,7 +8,7 @@ import numpy as np
 from jitad.primitives.core import cast
 from jitad.primitives.index import concatenate
 from jitad.primitives.reduce import contract
-from jitad.primitives.view import slice_dims, view
+from jitad.primitives.view import broadcast_to, expand_dims, slice_dims, spread, view
 from jitad.trace.dispatch import as_value, implements, lift_all
 from jitad.trace.numpy_rules.shapes.shape import at_least
 
@@ -16,14 +16,19 @@ MODES = ("valid", "same", "full")
 
 
 def sliding(a: Any, v: Any, mode: str) -> Any:
-    """``y[i] = sum_j a[i + j - left] v[j]`` for `a` not shorter than `v`, with zeros beyond the ends."""
+    """``y[i] = sum_j a[i + j - left] v[j]`` for `a` not shorter than `v`, over the j where there is such an element."""
     n, m = a.shape[0], v.shape[0]
     left = {"valid": 0, "same": m // 2, "full": m - 1}[mode]
     right = {"valid": 0, "same": m - m // 2 - 1, "full": m - 1}[mode]
-    zeros = [as_value(a.builder, np.zeros(k, a.dtype)) if k else None for k in (left, right)]
-    parts = [p for p in (zeros[0], a, zeros[1]) if p is not None]
-    padded = concatenate(*parts, axis=0) if len(parts) > 1 else a
     count = n + left + right - m + 1
+    if not left and not right:
+        return contract(view(a, (count, m), ((0, ((0, 1), (1, 1))),)), v, "ij,j->i")
+    if a.dtype.kind == "f":                           # zeros beyond the ends would make NaN of infinities in `v`
+        products = broadcast_to(expand_dims(a, (1,)), (n, m)) * broadcast_to(v, (n, m))
+        whole = spread(products, (n + m - 1,), ((m - 1, ((0, 1), (1, -1))),))
+        return slice_dims(whole, (slice(m - 1 - left, m - 1 - left + count),))
+    zeros = [as_value(a.builder, np.zeros(k, a.dtype)) if k else None for k in (left, right)]
+    padded = concatenate(*(p for p in (zeros[0], a, zeros[1]) if p is not None), axis=0)
     return contract(view(padded, (count, m), ((0, ((0, 1), (1, 1))),)), v, "ij,j->i")
 
 
