@@ -1,26 +1,24 @@
-"""Reading captured values on the warm path: a plan of what a function reads, compiled into one small getter.
+"""Reading captured values in a call: a plan of what a function reads, and the statements that read it.
 
 A `Plan` is what a compiled tape keeps: paths, and snapshots of what was found there, never the values. The
-getter that it compiles for one function at hand is bound to that function's own cells and globals, so it belongs
-with the function (in its memo), not with the tape.
+statements that it generates for one function at hand are bound to that function's own cells and globals, so they
+belong with the function (in its memo), not with the tape.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from types import FunctionType
 from typing import Any, NamedTuple
 
-from .getters import PREFIX, Writer, compiled
+from .getters import Writer
 from .guards import freeze, show
 from .identity import Same, Target, code_key
 from .paths import FUNCTION_STEPS, Path, Step, take
 from .places import Place, places
 from .signature import Leaf, describe, leaf_difference
 
-__all__ = ["Fetch", "Path", "Plan", "Read", "Source", "Step"]
+__all__ = ["Path", "Plan", "Read", "Source", "Step"]
 
-Fetch = Callable[[], "tuple[Any, ...] | None"]
 _MISSING = object()
 _KNOWN: dict[str, Callable[[Any], Hashable]] = {"input": describe, "guard": freeze, "same": Same}
 
@@ -38,7 +36,7 @@ class Source(NamedTuple):
 
     They need the objects in `bound` by name, and have to run in a function whose globals are `namespace`, those
     of the user's function: reading a global is cheapest there, and finds a builtin where no global hides it.
-    All their own names start with `PREFIX`.
+    All their own names start with `getters.PREFIX`.
     """
 
     lines: tuple[str, ...]
@@ -59,9 +57,10 @@ class Plan:
     >>> plan = Plan()
     >>> plan.add(Path.of(("global", "scale")), "input", scale)
     0
-    >>> fetch = plan.compile(Target(f))
-    >>> fetch()
+    >>> plan.values(Target(f))
     (2.0,)
+    >>> plan.generate(Target(f), fail="return None").inputs
+    ('_jitad_v0',)
     """
 
     __slots__ = ("_inputs", "code", "reads")
@@ -97,7 +96,7 @@ class Plan:
 
     @property
     def inputs(self) -> tuple[Path, ...]:
-        """The paths of the inputs, in the order in which `fetch` returns them."""
+        """The paths of the inputs, in the order in which `values` returns them."""
         return tuple(self._inputs)
 
     @property
@@ -184,33 +183,18 @@ class Plan:
         return found if all(same for _, _, same in self._look(target, found)) else None
 
     def values(self, target: Target) -> tuple[Any, ...] | None:
-        """Return what `fetch` would, without compiling it; None if `target` does not match."""
+        """Return the inputs as they are now; None if `target` does not match."""
         found = self._current(target)
         return None if found is None else tuple([found[path] for path in self._inputs])
 
-    # --- the warm path: compile ----------------------------------------------------------------------------------
+    # --- a call: generated code ----------------------------------------------------------------------------------
 
-    def compile(self, target: Target) -> Fetch | None:
-        """Return `fetch() -> tuple of inputs` for `target`, or None if it does not match.
+    def generate(self, target: Target, fail: str) -> Source | None:
+        """Return statements that read the inputs of `target`, for use in a generated function; None if no match.
 
-        `fetch` returns None once a guard fails: a value has changed, or is equal but another object where
-        comparing would cost too much (functions), or has gone. It never raises. It checks neither type nor
-        shape of inputs. When it returns None, `compile` again tells whether the plan still fits.
-        """
-        source = self.generate(target)
-        if source is None:
-            return None
-        body = [*source.lines, f"return ({''.join(f'{name}, ' for name in source.inputs)})"]
-        bound = {**source.bound, f"{PREFIX}error": Exception}
-        head = f"def fetch({', '.join(bound)}):\n try:\n  "
-        code = compiled(head + "\n  ".join(body) + f"\n except {PREFIX}error:\n  return None\n")
-        return FunctionType(code, source.namespace, "fetch", tuple(bound.values()))
-
-    def generate(self, target: Target, fail: str = "return None") -> Source | None:
-        """Return the statements of `fetch`, for use inside another generated function, or None if no match.
-
-        `fail` is the statement for a failed guard. The statements may raise anything, which means the same as
-        a failed guard.
+        `fail` is the statement for a failed guard: a value has changed, or is equal but another object where
+        comparing would cost too much (functions), or has gone. The statements may raise anything, which means the
+        same. They check neither type nor shape of inputs.
         """
         values = self._current(target)
         if values is None:
@@ -228,7 +212,7 @@ class Plan:
         return Source(tuple(writer.lines), inputs, writer.bound, namespace)
 
     def places(self, target: Target) -> tuple[Place, ...] | None:
-        """Return the places that tell as long as they keep their objects that `fetch` would return ``()``; None if
+        """Return the places that tell as long as they keep their objects that the guards hold; None if
         there are inputs, or something that no place tells, or no match."""
         unbound = target.shape == (False, 0, ()) and target.callable_type is None and not target.partials
         if not unbound or any(read.kind != "guard" for read in self.reads.values()):

@@ -47,7 +47,7 @@ def encode(value: object) -> Any:
     if isinstance(value, np.dtype):
         return _dtype(value)
     if isinstance(value, (type, enum.Enum, ModuleType, np.ufunc)) or kind in _BY_NAME:
-        return ["o", *refer(value)]
+        return ["o", *refer(value, encode)]
     raise Unstorable(value)
 
 
@@ -195,7 +195,7 @@ _ENCODERS: dict[type, Callable[[Any], list[Any]]] = {
     bytes: lambda v: ["b", base64.b64encode(v).decode()],
     type(...): lambda v: ["..."],
     type(NotImplemented): lambda v: ["NotImplemented"],
-    Same: lambda v: ["s", *refer(v.get())],
+    Same: lambda v: ["s", *refer(v.get(), encode)],
     Leaf: lambda v: ["leaf", *map(encode, v)],
     Step: lambda v: ["step", *map(encode, v)],
     Path: lambda v: ["path", *map(encode, v)],
@@ -212,8 +212,8 @@ _DECODERS: dict[str, Callable[..., Any]] = {
     "b": lambda text: base64.b64decode(text, validate=True),
     "...": lambda: ...,
     "NotImplemented": lambda: NotImplemented,
-    "s": lambda *names: Same(resolve(*names)),
-    "o": resolve,
+    "s": lambda *names: Same(resolve(*names, encode)),
+    "o": lambda *names: resolve(*names, encode),
     "d": np.dtype,
     "leaf": lambda *items: Leaf(*_items(*items)),
     "step": lambda *items: Step(*_items(*items)),

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import keyword
 from collections.abc import Hashable
-from types import CodeType, FunctionType, MethodType
+from types import FunctionType, MethodType
 from typing import Any
 
 from .guards import freeze, is_atom, settled
 from .identity import Target, unwrap
 from .paths import FUNCTION_STEPS, Path, Step, item_key
 
-__all__ = ["PREFIX", "Writer", "compiled"]
+__all__ = ["PREFIX", "Writer"]
 
 PREFIX = "_jitad_"
 UNROLLED = 16  # items of a container that are worth a check of their own
@@ -164,11 +163,3 @@ class Writer:
 
 def _is_name(key: object) -> bool:
     return isinstance(key, str) and key.isidentifier() and not keyword.iskeyword(key)
-
-
-@functools.lru_cache(maxsize=512)
-def compiled(source: str) -> CodeType:
-    """Compile a getter's source; equal plans of functions made again share it, whatever objects they bind."""
-    namespace: dict[str, Any] = {}
-    exec(compile(source, "<captures>", "exec"), namespace)
-    return namespace["fetch"].__code__

@@ -12,7 +12,7 @@ import functools
 import hashlib
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -24,6 +24,7 @@ from .identity import code_key
 __all__ = ["Reference", "Unstorable", "refer", "resolve"]
 
 Reference = tuple[str, str, str]
+Encode = Callable[[object], Any]  # what a class is made of is encoded by who asks for its name
 LIBRARIES = frozenset({"builtins", "jitad", "llvmlite", "numba", "numpy", "optree", "scipy"})  # told by their versions
 VERSIONED = LIBRARIES | sys.stdlib_module_names
 _MISSING = object()
@@ -36,24 +37,24 @@ class Unstorable(TypeError):
         super().__init__(f"a value of type {type(value).__module__}.{type(value).__qualname__} {why}")
 
 
-def refer(value: Any) -> Reference:
+def refer(value: Any, encode: Encode) -> Reference:
     """Return module, qualified name and digest ("" but for classes of the user's) of what can be found by name.
 
     Raises `Unstorable` when no name leads back to `value`.
 
-    >>> refer(np.sin), refer(len)
+    >>> refer(np.sin, repr), refer(len, repr)
     (('numpy', 'sin', ''), ('builtins', 'len', ''))
     """
     for module, name in _candidates(value):
         if isinstance(module, str) and isinstance(name, str) and _find(module, name) is value:
-            digest = _digest(value)
+            digest = _digest(value, encode)
             if not digest and not isinstance(value, ModuleType) and module.partition(".")[0] not in VERSIONED:
                 raise Unstorable(value, "is compiled code of an unknown version")
             return module, name, digest
     raise Unstorable(value, "cannot be found by its name")
 
 
-def resolve(module: str, name: str, digest: str) -> Any:
+def resolve(module: str, name: str, digest: str, encode: Encode) -> Any:
     """Return what `refer` has named. Imports nothing: what is not imported yet cannot have been captured.
 
     Raises `Unstorable` when there is no such thing in this process, or when it is made of something else.
@@ -61,7 +62,7 @@ def resolve(module: str, name: str, digest: str) -> Any:
     value = _find(module, name)
     if value is _MISSING:
         raise Unstorable(f"{module}.{name}", f"names nothing here: {module}.{name}")
-    if _digest(value) != digest:
+    if _digest(value, encode) != digest:
         raise Unstorable(value, f"is not what it was: {module}.{name}")
     return value
 
@@ -97,11 +98,11 @@ def _find(module: str, name: str) -> Any:
 # --- what a class is made of ------------------------------------------------------------------------------------------
 
 
-def _digest(value: Any) -> str:
+def _digest(value: Any, encode: Encode) -> str:
     cls = type(value) if isinstance(value, enum.Enum) else value
     if not isinstance(cls, type) or not _is_told_by_content(cls):
         return ""
-    text = json.dumps(_content(cls), sort_keys=True)
+    text = json.dumps(_content(cls, encode), sort_keys=True)
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
@@ -109,18 +110,18 @@ def _is_told_by_content(cls: type) -> bool:
     return bool(cls.__flags__ & 1 << 9) and cls.__module__.partition(".")[0] not in LIBRARIES  # a heap type
 
 
-def _content(cls: type) -> list[Any]:
+def _content(cls: type, encode: Encode) -> list[Any]:
     """Everything about a class that a recording may depend on and that no guard of its own tells."""
     own = [base for base in cls.__mro__ if _is_told_by_content(base) and base is not enum.Enum]
     content: list[Any] = [_name(type(cls)), [_name(base) for base in cls.__mro__]]
     if isinstance(cls, enum.EnumMeta):
-        return [*content, [[name, _exactly(member.value)] for name, member in _members(cls)]]
+        return [*content, [[name, _exactly(member.value, encode)] for name, member in _members(cls)]]
     for base in own:
         names = sorted(vars(base).keys() - _IRRELEVANT)
         content.append([[n, _member(vars(base)[n])] for n in names if not n.startswith(("_abc", "_jitad"))])
     if dataclasses.is_dataclass(cls):
         content.append(repr(getattr(cls, "__dataclass_params__", "")))
-        content.append([_field(field) for field in getattr(cls, "__dataclass_fields__", {}).values()])
+        content.append([_field(field, encode) for field in getattr(cls, "__dataclass_fields__", {}).values()])
     return content
 
 
@@ -154,7 +155,7 @@ def _members(cls: enum.EnumMeta) -> Iterator[tuple[str, Any]]:
     yield from cls.__members__.items()
 
 
-def _field(field: dataclasses.Field[Any]) -> list[Any]:
+def _field(field: dataclasses.Field[Any], encode: Encode) -> list[Any]:
     factory = field.default_factory
     if factory is dataclasses.MISSING:
         made: Any = None
@@ -163,23 +164,21 @@ def _field(field: dataclasses.Field[Any]) -> list[Any]:
             raise Unstorable(factory, "makes a field from what it captures")
         made = code_key(factory)
     else:
-        made = list(refer(factory))
+        made = list(refer(factory, encode))
     kind = str(getattr(field, "_field_type", ""))
-    return [field.name, kind, field.init, field.kw_only is True, _roughly(field.default), made]
+    return [field.name, kind, field.init, field.kw_only is True, _roughly(field.default, encode), made]
 
 
-def _exactly(value: Any) -> Any:
-    from .encoding import encode
-
+def _exactly(value: Any, encode: Encode) -> Any:
     try:
         return encode(freeze(value, functions=False))
     except Unguardable:
         raise Unstorable(value) from None
 
 
-def _roughly(value: Any) -> Any:
+def _roughly(value: Any, encode: Encode) -> Any:
     try:
-        return _exactly(value)
+        return _exactly(value, encode)
     except Unstorable:
         return ["of type", _name(type(value))]
 

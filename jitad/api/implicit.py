@@ -13,7 +13,7 @@ import numpy as np
 
 from jitad.api.custom.calls import CustomCall, Recordable, as_it_is, copied, line_of_code, name_of
 from jitad.api.custom.opaque import call_opaque
-from jitad.api.custom.rules import Outcome, Rules, with_rules
+from jitad.api.custom.rules import CustomRules, Outcome, with_rules
 from jitad.call.build.derive import unit_cotangents
 from jitad.call.pickling import restores
 from jitad.errors import ArgumentTypeError, OutputError
@@ -103,7 +103,7 @@ class Implicit(Recordable):
         if len(outcome.leaves) != 1 or not isinstance(outcome.leaves[0], Value):
             raise OutputError(f"`{self.__name__}` ({line_of_code(solve)}) must return one number or array of floats "
                               "for jitad.implicit")
-        residual, rules = view.copy_of(self.residual, "residual"), Rules(call, outcome)
+        residual, rules = view.copy_of(self.residual, "residual"), CustomRules(call, outcome)
         rules.record_vjp(lambda ct, y: self._cotangents(call, residual, ct, y), f"the derivative of `{self.__name__}`",
                          line_of_code(self.residual))
         return with_rules(rules)

@@ -96,7 +96,7 @@ def dot(a: Arrays, b: Arrays) -> float:
 
 # --- tapes ---------------------------------------------------------------------------------------
 
-class Graph:
+class CaseGraph:
     """A case on a builder, with cotangent `ct` and tangents `ts` as further inputs."""
 
     def __init__(self, case: Case):
@@ -142,11 +142,11 @@ class Graph:
 
 def build(case: Case) -> Tape:
     """Value and pullback of a case on one tape, checked."""
-    graph = Graph(case)
+    graph = CaseGraph(case)
     return graph.builder.finish([graph.y, *(graph.reverse() if differentiable(graph) else [])])
 
 
-def differentiable(graph: Graph) -> bool:
+def differentiable(graph: CaseGraph) -> bool:
     return bool(graph.wrt) and graph.y.dtype.char in FLOATS
 
 
@@ -159,7 +159,7 @@ def finite_difference(f: Callable[[Arrays], list[np.ndarray]], x: Arrays, t: Arr
     return [(8 * n - m) / (12 * h) for n, m in zip(near, far, strict=True)]
 
 
-def _step(graph: Graph) -> tuple[float, float]:
+def _step(graph: CaseGraph) -> tuple[float, float]:
     """Step and relative tolerance of finite differences for the precision at hand."""
     exact = all(v.dtype == np.float64 for v in (graph.y, *graph.wrt))
     return (4e-4, 2e-8) if exact else (0.05, 1e-4)
@@ -173,7 +173,7 @@ def check_value(case: Case) -> None:
     aval = case.row.infer(*(Aval(a.shape, a.dtype) for a in case.inputs), **case.params)
     require((raw.shape, raw.dtype) == (aval.shape, aval.dtype), case,
             f"evaluate gives {raw.dtype}{list(raw.shape)}, infer says {aval}")
-    graph = Graph(case)
+    graph = CaseGraph(case)
     value = evaluate(graph.builder.finish([graph.y]), *case.inputs, np.zeros(aval.shape, aval.dtype),
                      *(case.inputs[i] for i in case.active))[0]
     expected = raw if case.row.ufunc is None else np.asarray(case.row.ufunc(*case.inputs))
@@ -186,7 +186,7 @@ def check_value(case: Case) -> None:
 
 def check_adjoint(case: Case) -> None:
     """``<ct, J t> == <J^T ct, t>``, and cotangents have the shapes and dtypes of their inputs."""
-    graph = Graph(case)
+    graph = CaseGraph(case)
     if not differentiable(graph):
         return
     back, forth = graph.reverse(), graph.forward()
@@ -203,7 +203,7 @@ def check_adjoint(case: Case) -> None:
 
 def check_forward(case: Case) -> None:
     """The jvp against finite differences."""
-    graph = Graph(case)
+    graph = CaseGraph(case)
     if not differentiable(graph):
         return
     ct, ts, active = graph.directions()
@@ -218,7 +218,7 @@ def check_second_order(case: Case) -> None:
 
     A row whose info has `refuses` must refuse it.
     """
-    graph = Graph(case)
+    graph = CaseGraph(case)
     if not differentiable(graph):
         return
     if case.row.refuses:
@@ -247,7 +247,7 @@ def check_broadcast(case: Case, shapes: Sequence[Callable[[np.ndarray], np.ndarr
     repeated input."""
     small = tuple(cut(a) for cut, a in zip(shapes, case.inputs, strict=True))
     full = np.broadcast_arrays(*small)
-    thin, thick = Graph(replace(case, inputs=small)), Graph(replace(case, inputs=tuple(map(np.copy, full))))
+    thin, thick = CaseGraph(replace(case, inputs=small)), CaseGraph(replace(case, inputs=tuple(map(np.copy, full))))
     require(thin.y.shape == full[0].shape, thin.case, f"shape {thin.y.shape}, expected {full[0].shape}")
     ct, ts, active = thin.directions()
     _, _, whole = thick.directions()
@@ -262,7 +262,7 @@ def check_broadcast(case: Case, shapes: Sequence[Callable[[np.ndarray], np.ndarr
 
 def check_directions(case: Case) -> None:
     """Many directions at once, which are dense or unit vectors, give what each gives alone."""
-    graph = Graph(case)
+    graph = CaseGraph(case)
     if not differentiable(graph):
         return
     builder, rng, count = graph.builder, case.rng(), 2

@@ -15,6 +15,7 @@ from jitad.cache.keys.signature import Signature
 from jitad.cache.memory import Store
 from tests.cache.test_limits import own_store  # noqa: F401
 from tests.cache.test_store import Memo
+from tests.helpers.fetching import fetch_of
 
 
 class Entry:
@@ -39,7 +40,7 @@ def remember(store, f, *arguments):
     entry = store.get_or_build(owner, signature, record, accept=lambda e: e.plan.matches(target))
     memo = Memo()
     memo.function, memo.counters = f, store.attach(owner, memo, entry)
-    fetch = entry.plan.compile(target)
+    fetch = fetch_of(entry.plan, target)
     assert store.publish(owner, signature, entry, memo, lambda: setattr(memo, "entry", fetch))
     return memo
 

@@ -17,6 +17,7 @@ from jitad.cache.persistent import PLANS, Persistent, _place_key
 from tests.cache.keys.test_captures import Frozen, X, cell, glob, make, module, plan_of
 from tests.cache.keys.test_helpers import HELPER, helper_plan
 from tests.cache.test_disk_races import start, wait
+from tests.helpers.fetching import fetch_of
 
 FIRST = "ab" * 20
 
@@ -52,9 +53,9 @@ def test_a_loaded_plan_matches_fetches_and_explains():
     loaded, target = again(plan), unwrap(names["f"])
     assert loaded.inputs == plan.inputs and loaded.guards == plan.guards and loaded.code == plan.code
     assert loaded.reads == plan.reads and list(loaded.reads) == list(plan.reads)
-    assert loaded.matches(target) and loaded.compile(target)() == (2.0, 1.0, X)
+    assert loaded.matches(target) and fetch_of(loaded, target)() == (2.0, 1.0, X)
     names["mode"] = "b"
-    assert loaded.changes(target) == ["global `mode`: 'a' -> 'b'"] and loaded.compile(target) is None
+    assert loaded.changes(target) == ["global `mode`: 'a' -> 'b'"] and fetch_of(loaded, target) is None
     names["mode"] = "a"
     exec("def helper(x): return x + 1", names)
     assert not loaded.matches(target), "an edited helper is a miss"
@@ -99,7 +100,7 @@ def test_the_plan_that_matches_is_found(persistent, told):
         assert persistent.store(FIRST, mode_plan(mode), f"code for {mode}".encode(), {"function": "f"})
     for mode in ("a", "b"):
         plan, payload = persistent.find(FIRST, mode_target(mode))
-        assert payload == f"code for {mode}".encode() and plan.compile(mode_target(mode))() == (1.0,)
+        assert payload == f"code for {mode}".encode() and fetch_of(plan, mode_target(mode))() == (1.0,)
     assert persistent.find(FIRST, mode_target("c")) is None and persistent.find("cd" * 20, mode_target("a")) is None
     assert {entry.meta["kind"] for entry in persistent.disk.entries()} == {"plan", "code"} and told == []
 
@@ -219,5 +220,5 @@ def test_a_plan_of_a_closure(persistent):
     plan = plan_of((cell("array", f), "input", X), (cell("scale", f), "input", 2.0), code=code_key(f))
     persistent.store(FIRST, plan, b"x")
     loaded, _ = persistent.find(FIRST, unwrap(make(X + 1, 3.0)))
-    assert loaded.compile(unwrap(make(X, 5.0)))() == (X, 5.0)
+    assert fetch_of(loaded, unwrap(make(X, 5.0)))() == (X, 5.0)
     assert persistent.find(FIRST, unwrap(make(np.zeros(4), 3.0))) is None, "another shape"

@@ -11,6 +11,7 @@ from jitad.cache.keys.identity import unwrap
 from jitad.tape.evaluate import evaluate
 from jitad.trace.pytree import leaves_of, unflatten
 from jitad.trace.record import record
+from tests.helpers.fetching import fetch_of
 
 x3 = np.array([0.5, -1.0, 2.0])
 
@@ -27,7 +28,7 @@ class Recorded:
         self.recording = record(unwrap(f), args, kwargs)
         self.tape = self.recording.tape()
         self.plan = self.recording.plan
-        self.fetch = self.plan.compile(unwrap(f))
+        self.fetch = fetch_of(self.plan, unwrap(f))
         assert self.fetch is not None, self.plan.changes(unwrap(f))
         self.same(*args, **kwargs)
 
@@ -35,7 +36,7 @@ class Recorded:
         f = f or self.f
         captured = self.fetch() if f is self.f else None
         if captured is None or not all(map(self.fits, captured, self.recording.captured)):
-            fetch = self.plan.compile(unwrap(f))
+            fetch = fetch_of(self.plan, unwrap(f))
             if fetch is None:
                 raise Mismatch(self.plan.changes(unwrap(f)))
             captured = fetch()

@@ -16,7 +16,7 @@ from jitad.api.custom.calls import (
     shares,
 )
 from jitad.api.custom.opaque import call_opaque
-from jitad.api.custom.rules import Outcome, Rules, with_rules
+from jitad.api.custom.rules import CustomRules, Outcome, with_rules
 from jitad.call.pickling import restores
 from jitad.errors import ArgumentTypeError, OutputError
 from jitad.primitives.core import zeros_like
@@ -57,7 +57,7 @@ def primitive(f: Callable[..., Any] | None = None, *, vjp: Callable[..., Any] | 
         copies of its inputs, which cannot be written, and the GIL for as long as it runs. The structure, shapes and
         dtypes of its result must always be what they were at the first call. What it raises comes out of the gradient.
         It must be pure: how often it is called is not defined. Code with opaque functions is not kept on the disk.
-        Rules are recorded all the same; a rule that is itself to be called is an opaque primitive as well:
+        CustomRules are recorded all the same; a rule that is itself to be called is an opaque primitive as well:
         ``vjp=jitad.primitive(rule, opaque=True)``.
 
     Raises
@@ -129,7 +129,7 @@ class Custom(Recordable):
             result = call_opaque(call, function, stop=True)
         else:
             result = function(*call.inputs(call.stopped()))
-        rules = Rules(call, Outcome(call.recorder, result))
+        rules = CustomRules(call, Outcome(call.recorder, result))
         inputs = call.inputs(call.protected())
         if self.vjp is not None:
             vjp = view.copy_of(self.vjp, "vjp")
@@ -189,7 +189,7 @@ class CustomGradient(Recordable):
             return result
         leaves, tree = leaves_of(result)
         leaves = [_without(recorder, plain(x), given) for x in leaves]
-        rules = Rules(call, Outcome(recorder, unflatten(tree, leaves)))
+        rules = CustomRules(call, Outcome(recorder, unflatten(tree, leaves)))
         rules.record_vjp(lambda ct, y: pullback(ct), f"the pullback of `{self.__name__}`",
                          line_of_code(pullback))
         return with_rules(rules)

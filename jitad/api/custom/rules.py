@@ -21,7 +21,7 @@ from jitad.trace.pytree import leaves_of, unflatten
 from jitad.trace.recorder import Recorder, as_output
 from jitad.trace.where import user_line
 
-__all__ = ["Outcome", "Rules", "with_rules"]
+__all__ = ["Outcome", "CustomRules", "with_rules"]
 
 
 class Outcome:
@@ -86,7 +86,7 @@ def split(joined: Value, avals: Sequence[Aval]) -> list[Value]:
 
 
 @dataclass
-class Rules:
+class CustomRules:
     """The recorded rules of one call: tapes and what they read of the recording."""
 
     call: CustomCall
@@ -213,7 +213,7 @@ def fit(recorder: Recorder, value: Any, aval: Aval, what: str, line: str, role: 
         return cast(lifted, aval.dtype)
 
 
-def with_rules(rules: Rules) -> Any:
+def with_rules(rules: CustomRules) -> Any:
     """The result of the call, with the derivatives of the rules."""
     call, outcome = rules.call, rules.outcome
     recorder = call.recorder

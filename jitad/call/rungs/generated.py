@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from jitad.cache.keys.captures import PREFIX
+from jitad.cache.keys.getters import PREFIX
 from jitad.cache.keys.guards import is_atom
 from jitad.cache.keys.identity import Target
 from jitad.cache.keys.signature import describe
@@ -72,7 +72,7 @@ def python_shortcut(known: Specialization, kernel: Any, target: Target, counters
               f"return {PREFIX}result" if known.result.plain else f"return {PREFIX}finish({PREFIX}result)"]
     single = [name for name in known.keywords if not several or name not in loose]
     head = ", ".join([*heads, *(["*", *single] if single else ()), *([f"**{more}"] if several else ())])
-    return _function(head, lines, bound, source.namespace)
+    return function_of(head, lines, bound, source.namespace)
 
 
 def native_shortcut(known: Specialization, kernel: Any, target: Target, counters: Any, leaves: Sequence[Any],
@@ -102,7 +102,7 @@ def from_leaves(structures: Sequence[TreeDef], leaves: Sequence[Any], call: Call
         lines += [] if check is None else [f"if {check}: raise {PREFIX}miss"]
     result = f"{PREFIX}kernel({', '.join(n for n, leaf in zip(given, leaves, strict=True) if is_dynamic(leaf))})"
     lines.append(f"return {PREFIX}finish({result})" if finish is not None else f"return {result}")
-    return _function(", ".join(heads), lines, bound, {})
+    return function_of(", ".join(heads), lines, bound, {})
 
 
 def _converted(names: list[str], values: Sequence[Any], bound: dict[str, Any]) -> tuple[list[str], list[str]]:
@@ -220,7 +220,7 @@ def _flattener(tree: TreeDef) -> Callable[[Any], list[Any]]:
     return flatten
 
 
-def _function(head: str, lines: list[str], bound: dict[str, Any], namespace: dict[str, Any]) -> Callable[..., Any]:
+def function_of(head: str, lines: list[str], bound: dict[str, Any], namespace: dict[str, Any]) -> Callable[..., Any]:
     """The function with its own names as closure cells, in the user's globals."""
     outer = [f"def {PREFIX}make({', '.join(bound)}):", f" def shortcut({head}):", *(f"  {line}" for line in lines),
              " return shortcut"]

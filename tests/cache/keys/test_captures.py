@@ -10,6 +10,7 @@ import pytest
 
 from jitad.cache.keys.captures import Path, Plan
 from jitad.cache.keys.identity import unwrap
+from tests.helpers.fetching import fetch_of
 
 X = np.arange(3.0)
 
@@ -61,7 +62,7 @@ def test_closure_inputs_follow_rebinding():
 
     f, rebind = enclosing()
     plan = plan_of((cell("array", f), "input", X), (cell("scale", f), "input", 2.0))
-    fetch = plan.compile(unwrap(f))
+    fetch = fetch_of(plan, unwrap(f))
     assert fetch() == (X, 2.0) and fetch()[0] is X
     new = X + 1
     rebind(new, 3.0)
@@ -71,7 +72,7 @@ def test_closure_inputs_follow_rebinding():
 def test_a_closure_made_again_gets_its_own_getter_from_the_same_plan():
     first, second = make(X, 1.0), make(X + 1, 2.0)
     plan = plan_of((cell("array", first), "input", X), (cell("scale", first), "input", 1.0))
-    fetches = [plan.compile(unwrap(f)) for f in (first, second)]
+    fetches = [fetch_of(plan, unwrap(f)) for f in (first, second)]
     assert [fetch()[1] for fetch in fetches] == [1.0, 2.0] and fetches[0]()[0] is X
     assert fetches[0].__code__ is fetches[1].__code__, "the source is compiled once"
 
@@ -90,7 +91,7 @@ def test_globals_defaults_and_containers():
         ((("default", 0, "a"),), "input", 1.5),
         ((("kwdefault", "b"),), "input", 2.5),
     )
-    fetch = plan.compile(unwrap(f))
+    fetch = fetch_of(plan, unwrap(f))
     assert fetch() == (1.0, X, 3.0, 4.0, 1.5, 2.5)
     names["s"], names["data"]["X"], names["params"] = -1.0, [X + 1], (0, -3.0)
     names["cfg"] = types.SimpleNamespace(w=types.SimpleNamespace(v=-4.0))
@@ -124,7 +125,7 @@ def test_self_and_partial_arguments():
         ((("partial", 0),), "input", X),
         ((("keyword", "scale"),), "input", 2.0),
     )
-    fetch = plan.compile(target)
+    fetch = fetch_of(plan, target)
     assert fetch() == (X, X, 2.0)
     model.w = X + 1
     assert fetch()[0] is model.w
@@ -142,7 +143,7 @@ def test_replaced_call_of_a_callable_object():
 
     model = Local()
     plan = plan_of(((("self",), ("attr", "w")), "input", X))
-    fetch = plan.compile(unwrap(model))
+    fetch = fetch_of(plan, unwrap(model))
     assert fetch() == (X,)
     Local.__call__ = lambda self, x: 2 * x
     assert fetch() is None
@@ -174,10 +175,10 @@ def test_guards_see_a_change(old, new):
     names["v"] = old
     plan = plan_of((glob("v"), "guard", old))
     target = unwrap(names["f"])
-    fetch = plan.compile(target)
+    fetch = fetch_of(plan, target)
     assert fetch() == () and plan.matches(target) and plan.changes(target) == []
     names["v"] = new
-    assert fetch() is None and not plan.matches(target) and plan.compile(target) is None
+    assert fetch() is None and not plan.matches(target) and fetch_of(plan, target) is None
     (line,) = plan.changes(target)
     assert line.startswith("global `v`: ")
 
@@ -193,7 +194,7 @@ COPIES = [
 @pytest.mark.parametrize("copy", COPIES)
 def test_guards_let_an_equal_value_pass(copy):
     _, names = module("def f(x): return x * v", v=copy())
-    fetch = plan_of((glob("v"), "guard", copy())).compile(unwrap(names["f"]))
+    fetch = fetch_of(plan_of((glob("v"), "guard", copy())), unwrap(names["f"]))
     names["v"] = copy()
     assert fetch() == ()
 
@@ -211,7 +212,7 @@ def test_guards_let_an_equal_value_pass(copy):
 def test_guards_see_a_change_in_place(value, change):
     _, names = module("def f(x): return x * v", v=value)
     plan = plan_of((glob("v"), "guard", value))
-    fetch = plan.compile(unwrap(names["f"]))
+    fetch = fetch_of(plan, unwrap(names["f"]))
     assert fetch() == ()
     change(value)
     assert fetch() is None and not plan.matches(unwrap(names["f"]))
@@ -227,7 +228,7 @@ def test_structure_of_containers_can_be_guarded_apart_from_their_contents():
         ((*data, ("keys",)), "guard", ("a",)),
     )
     target = unwrap(names["f"])
-    fetch = plan.compile(target)
+    fetch = fetch_of(plan, target)
     names["params"] = [3.0, 4.0]
     assert fetch() == (3.0,)
     names["params"].append(5.0)
@@ -242,9 +243,9 @@ def test_builtins_and_names_that_hide_them():
     _, names = module("def f(x): return len(x)")
     target = unwrap(names["f"])
     plan = plan_of((glob("len"), "guard", len))
-    fetch = plan.compile(target)
+    fetch = fetch_of(plan, target)
     assert fetch() == ()
     names["len"] = lambda x: 3
     assert fetch() is None and not plan.matches(target)
     names["len"] = len
-    assert plan.compile(target)() == ()
+    assert fetch_of(plan, target)() == ()

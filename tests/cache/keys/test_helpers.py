@@ -9,6 +9,7 @@ import pytest
 
 from jitad.cache.keys.identity import code_key, unwrap
 from tests.cache.keys.test_captures import Model, X, glob, module, plan_of
+from tests.helpers.fetching import fetch_of
 
 HELPER = """
 def make_helper(scale):
@@ -32,19 +33,19 @@ def helper_plan(names):
 def test_helper_made_again_from_the_same_code_matches_and_recompiles_only_the_getter():
     _, names = module(HELPER)
     plan, target = helper_plan(names), unwrap(names["f"])
-    fetch = plan.compile(target)
+    fetch = fetch_of(plan, target)
     assert fetch() == (2.0, 1.0)
     names["helper"] = names["make_helper"](5.0)
     assert fetch() is None, "bound to the cells of the other one"
-    assert plan.matches(target) and plan.compile(target)() == (5.0, 1.0)
+    assert plan.matches(target) and fetch_of(plan, target)() == (5.0, 1.0)
 
 
 def test_helper_with_other_code_does_not_match():
     _, names = module(HELPER)
     plan, target = helper_plan(names), unwrap(names["f"])
-    fetch = plan.compile(target)
+    fetch = fetch_of(plan, target)
     exec("def helper(x): return x + 1", names)
-    assert fetch() is None and plan.compile(target) is None
+    assert fetch() is None and fetch_of(plan, target) is None
     (line,) = plan.changes(target)
     assert line.startswith("global `helper`: function helper (code ")
 
@@ -53,7 +54,7 @@ def test_code_replaced_in_place_is_seen():
     _, names = module(HELPER)
     plan, target = helper_plan(names), unwrap(names["f"])
     plan.code = code_key(names["f"])
-    fetch = plan.compile(target)
+    fetch = fetch_of(plan, target)
     old = names["helper"].__code__
     exec("def make(scale):\n def helper(x): return x - scale - shift\n return helper", names)
     names["helper"].__code__ = names["make"](1).__code__
@@ -61,7 +62,7 @@ def test_code_replaced_in_place_is_seen():
     names["helper"].__code__ = old
     assert fetch() == (2.0, 1.0)
     names["f"].__code__ = (lambda x: x + 1).__code__
-    assert fetch() is None and plan.compile(target) is None
+    assert fetch() is None and fetch_of(plan, target) is None
     assert plan.changes(target) == ["the code of the function has changed"]
 
 
@@ -73,7 +74,7 @@ def test_bound_method_of_a_class_as_helper():
 
     _, names = module("def f(x): return scale(x)", scale=Tools.scale)
     plan = plan_of((glob("scale"), "guard", Tools.scale), (glob("scale", ("global", "X")), "input", X))
-    fetch = plan.compile(unwrap(names["f"]))
+    fetch = fetch_of(plan, unwrap(names["f"]))
     assert fetch()[0] is X
     names["scale"] = Tools.scale  # another method object, but the same method
     assert fetch()[0] is X
@@ -91,7 +92,7 @@ def test_partial_as_helper():
         (glob("part", ("partial", 0)), "input", 2.0),
         (glob("part", ("global", "X")), "input", X),
     )
-    fetch = plan.compile(unwrap(names["f"]))
+    fetch = fetch_of(plan, unwrap(names["f"]))
     assert fetch() == (2.0, X)
     names["part"] = functools.partial(base, 3.0)
     assert fetch() is None
@@ -105,7 +106,7 @@ def test_method_of_a_global_object_is_reached_through_its_class():
         ((*model, ("type",), ("attr", "method")), "guard", Model.method),
         ((*model, ("attr", "w")), "input", X),
     )
-    fetch = plan.compile(unwrap(names["f"]))
+    fetch = fetch_of(plan, unwrap(names["f"]))
     assert fetch() == (X,)
     names["model"] = Model()
     names["model"].w = X + 1
@@ -123,7 +124,7 @@ def test_helper_from_another_module_reads_its_own_globals():
         (glob("helper", ("global", "s")), "input", 2.0),
         (glob("helper", ("global", "abs")), "guard", abs),
     )
-    fetch = plan.compile(unwrap(names["f"]))
+    fetch = fetch_of(plan, unwrap(names["f"]))
     assert fetch() == (1.0, 2.0)
     other["s"] = 3.0
     assert fetch() == (1.0, 3.0)
@@ -149,7 +150,7 @@ def keyed():
 def test_a_dict_with_functions_as_keys_is_fetched():
     names, plan, target = keyed()
     a, b = names["a"], names["b"]
-    fetch = plan.compile(target)
+    fetch = fetch_of(plan, target)
     assert fetch() == (1.0, 3.0) == fetch()
     names["d"] = {a: 4.0, "k": 5.0, b: 6.0}
     assert fetch() == (4.0, 6.0)
@@ -161,14 +162,14 @@ def test_a_dict_with_functions_as_keys_is_fetched():
 
 def test_code_of_a_key_replaced_in_place_is_seen():
     names, plan, target = keyed()
-    fetch = plan.compile(target)
+    fetch = fetch_of(plan, target)
     names["a"].__code__ = names["b"].__code__
     assert fetch() is None and not plan.matches(target)
 
 
 def test_functions_made_again_are_other_keys():
     names, plan, target = keyed()
-    fetch = plan.compile(target)
+    fetch = fetch_of(plan, target)
     exec("def a(x): return x", names)
     names["d"] = {names["a"]: 1.0, "k": 2.0, names["b"]: 3.0}
     assert fetch() is None and not plan.matches(target)
@@ -188,7 +189,7 @@ def test_a_plan_keeps_no_key_alive():
 def test_keys_are_compared_by_identity_first(n):
     _, names = module("def f(x): return x", d={f"k{i}": i for i in range(n)})
     plan = plan_of((glob("d", ("keys",)), "guard", tuple(names["d"])))
-    fetch = plan.compile(unwrap(names["f"]))
+    fetch = fetch_of(plan, unwrap(names["f"]))
     assert fetch() == ()
     names["d"] = {"".join(["k", str(i)]): i for i in range(n)}
     assert fetch() == (), "equal is enough"
@@ -199,7 +200,7 @@ def test_keys_are_compared_by_identity_first(n):
 def test_a_builtin_of_a_class_is_the_same_at_each_look_up():
     _, names = module("def f(x): return x", d=dict)
     plan = plan_of((glob("d", ("attr", "fromkeys")), "guard", dict.fromkeys))
-    fetch = plan.compile(unwrap(names["f"]))
+    fetch = fetch_of(plan, unwrap(names["f"]))
     assert fetch() == ()
     names["d"] = type("D", (dict,), {})
     assert fetch() is None

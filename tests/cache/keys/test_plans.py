@@ -14,6 +14,7 @@ from jitad.cache.keys.guards import Unguardable
 from jitad.cache.keys.identity import unwrap
 from tests.cache.keys.test_captures import Model, X, cell, glob, make, module, plan_of
 from tests.cache.keys.test_helpers import HELPER, helper_plan
+from tests.helpers.fetching import fetch_of
 
 
 def test_missing_values_are_a_mismatch_and_never_an_exception():
@@ -26,9 +27,9 @@ def test_missing_values_are_a_mismatch_and_never_an_exception():
     ]
     for path, value, remove in cases:
         plan = plan_of((path, "input", value))
-        fetch = plan.compile(target)
+        fetch = fetch_of(plan, target)
         remove()
-        assert fetch() is None and not plan.matches(target) and plan.compile(target) is None
+        assert fetch() is None and not plan.matches(target) and fetch_of(plan, target) is None
         assert plan.changes(target) == [f"{Path.of(*path)}: is not there any more"]
     broken = plan_of((glob("m", ("attr", "broken")), "input", 1.0))
     assert not broken.matches(target)
@@ -54,7 +55,7 @@ def test_empty_cell():
 
     f, fill, empty = enclosing()
     plan = plan_of(((("cell", 0, "value"),), "input", 1.0))
-    fetch = plan.compile(unwrap(f))
+    fetch = fetch_of(plan, unwrap(f))
     empty()
     assert fetch() is None and not plan.matches(unwrap(f))
     fill()
@@ -141,7 +142,7 @@ def test_plan_keeps_neither_function_nor_values_alive():
     array = X + 1
     f, helper = enclosing(array)
     plan = plan_of((cell("helper", f), "guard", helper), ((*cell("helper", f), *cell("array", helper)), "input", array))
-    fetch = plan.compile(unwrap(f))
+    fetch = fetch_of(plan, unwrap(f))
     assert fetch()[0] is array
     alive = [weakref.ref(v) for v in (f, helper, array)]
     del f, helper, array, fetch
@@ -173,7 +174,7 @@ def test_user_globals_cannot_disturb_the_getter():
         (glob("_jitad_b0"), "input", 5.0),
         (glob("_jitad_v0"), "input", 6.0),
     )
-    fetch = plan.compile(unwrap(names["f"]))
+    fetch = fetch_of(plan, unwrap(names["f"]))
     assert fetch() == (5.0, 6.0)
     names["n"] = int("3")
     names["v"] = [True]
@@ -188,14 +189,14 @@ def test_odd_names_and_keys():
     paths = [glob("o", ("attr", "a b")), glob("o", ("attr", "class"))]
     paths += [glob("d", ("item", key)) for key in names["d"]]
     plan = plan_of(*[(path, "input", 1.0) for path in paths])
-    assert plan.compile(unwrap(names["f"]))() == (1.0, 2.0, 3.0, 4.0, 5.0)
+    assert fetch_of(plan, unwrap(names["f"]))() == (1.0, 2.0, 3.0, 4.0, 5.0)
 
 
 def test_a_fetch_is_cheap():
     """The bytecode stays small: a getter must cost a fraction of a microsecond, whatever the machine does now."""
     f = make(X, 2.0)
     plan = plan_of((cell("array", f), "input", X), (cell("scale", f), "input", 2.0))
-    fetch = plan.compile(unwrap(f))
+    fetch = fetch_of(plan, unwrap(f))
     calls = []
     sys.setprofile(lambda frame, event, arg: calls.append(event))
     fetch()

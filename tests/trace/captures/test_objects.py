@@ -20,6 +20,7 @@ from jitad.cache.keys.identity import unwrap
 from jitad.errors import CaptureError
 from jitad.tape.evaluate import evaluate
 from jitad.trace.record import record
+from tests.helpers.fetching import fetch_of
 from tests.helpers.recorded import Recorded, x3
 
 SIGMA = 2.0
@@ -158,7 +159,7 @@ def test_cached_property_and_special_methods():
     recording = record(unwrap(f), (x3,))
     np.testing.assert_allclose(recording.result.builder.nodes and evaluate(recording.tape(), x3, 5.0)[0], x3 * 25)
     f(x3)  # caches; re-running Python gives the cached value from now on
-    assert recording.plan.compile(unwrap(f)) is None
+    assert fetch_of(recording.plan, unwrap(f)) is None
     r = Recorded(f, x3)
     g.h = 7.0
     r.same(x3)
@@ -341,6 +342,6 @@ def test_differentiated_methods_inside_a_recording():
     recording = record(unwrap(f), (x3,))
     for w in (3.0, 0.5):
         e.w = w
-        captured = recording.plan.compile(unwrap(f))()
+        captured = fetch_of(recording.plan, unwrap(f))()
         assert set(captured) == {w}
         np.testing.assert_allclose(evaluate(recording.tape(), x3, *captured)[0], np.sum(3 * w * x3**2 + 2 * w * x3))
