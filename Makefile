@@ -26,7 +26,7 @@ help:
 	@sed -n 's/^# \(make.*\)/\1/p; s/^#\( \{6,\}.*\)/\1/p' Makefile
 
 demo: $(VENV)/.demo
-	$(PY) -m jitad.demo
+	$(PY) -m jitad demo
 
 # One pytest run at the end covers tests, the examples in docstrings, the notebook and a smoke run of the benchmarks.
 test: $(VENV)/.test

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from .bounds import Limits
@@ -13,33 +13,15 @@ from .disk import DiskCacheWarning, DiskEntry, DiskStore, default_root
 from .settings import initial
 from .tables import in_bytes, text_table
 
-__all__ = ["main"]
+__all__ = ["add_commands"]
+
+Action = Callable[[DiskStore, argparse.Namespace], None]
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; return the exit status: 0, or 1 if the folder of the cache cannot be used.
-
-    Raises `SystemExit` for wrong arguments.
-    """
-    options = _parser().parse_args(argv)
-    store = DiskStore(default_root(), warn=_refuse)
-    try:
-        options.run(store, options)
-    except DiskCacheWarning as trouble:
-        print(trouble, file=sys.stderr)
-        return 1
-    return 0
-
-
-def _refuse(message: str) -> None:
-    raise DiskCacheWarning(message)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m jitad", description="Gradients of plain NumPy code.")
-    rooms = parser.add_subparsers(required=True, metavar="cache")
-    cache = rooms.add_parser("cache", help="the compiled code that is kept on disk")
-    commands = cache.add_subparsers(required=True, metavar="info|list|clear|path")
+def add_commands(parser: argparse.ArgumentParser) -> None:
+    """Give the parser of `python -m jitad cache` its commands. What they set as `run` takes the options, and returns
+    the exit status: 0, or 1 if the folder of the cache cannot be used."""
+    commands = parser.add_subparsers(required=True, metavar="info|list|clear|path")
     _command(commands, "info", _info, "where the cache is, how much is in it and how old that is")
     listing = _command(commands, "list", _list, "one line for each compiled function, the last used first")
     clearing = _command(commands, "clear", _clear, "remove what is in the cache")
@@ -47,13 +29,23 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("function", nargs="?", help="only functions of this name")
     clearing.add_argument("--older-than", type=float, metavar="DAYS", help="only what was not used for so many days")
     _command(commands, "path", _path, "print the folder of the cache")
-    return parser
 
 
-def _command(commands: Any, name: str, run: Callable[..., None], text: str) -> argparse.ArgumentParser:
-    command = commands.add_parser(name, help=text, description=text)
+def _command(commands: Any, name: str, act: Action, text: str) -> argparse.ArgumentParser:
+    def run(options: argparse.Namespace) -> int:
+        try:
+            act(DiskStore(default_root(), warn=_refuse), options)
+        except DiskCacheWarning as trouble:
+            print(trouble, file=sys.stderr)
+            return 1
+        return 0
+    command: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
     command.set_defaults(run=run)
     return command
+
+
+def _refuse(message: str) -> None:
+    raise DiskCacheWarning(message)
 
 
 def _path(store: DiskStore, options: argparse.Namespace) -> None:

@@ -1,7 +1,47 @@
-"""`python -m jitad`: the command line."""
-import sys
+"""`python -m jitad`: the command line, with all its commands."""
+from __future__ import annotations
 
-from jitad.cache.cli import main
+import argparse
+import sys
+from collections.abc import Sequence
+
+from jitad.cache import cli
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit status.
+
+    Raises `SystemExit` for wrong arguments.
+    """
+    parser = argparse.ArgumentParser(prog="python -m jitad", description="Gradients of plain NumPy code.")
+    commands = parser.add_subparsers(required=True, metavar="cache|coverage|demo")
+    cli.add_commands(commands.add_parser("cache", help="the compiled code that is kept on disk"))
+    text = "what is differentiated, constant or refused of NumPy and SciPy: the table in COVERAGE.md"
+    coverage = commands.add_parser("coverage", help=text, description=text)
+    coverage.add_argument("file", nargs="?", help="write the table there instead of printing it")
+    coverage.set_defaults(run=_coverage)
+    text = "two real posteriors, sampled with compiled gradients"
+    commands.add_parser("demo", help=text, description=text).set_defaults(run=_demo)
+    options = parser.parse_args(argv)
+    return int(options.run(options))
+
+
+def _coverage(options: argparse.Namespace) -> int:
+    from jitad.testing.coverage import table
+
+    if options.file is None:
+        print(table())
+    else:
+        with open(options.file, "w", encoding="utf-8") as file:
+            file.write(table())
+    return 0
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from jitad.demo import main as demo
+
+    return demo()
+
 
 if __name__ == "__main__":
     sys.exit(main())

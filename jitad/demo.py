@@ -1,6 +1,6 @@
 """The main job: two real posteriors, written in plain NumPy, sampled with compiled gradients.
 
-Run ``python -m jitad.demo`` (or ``make demo``). It samples
+Run ``python -m jitad demo`` (or ``make demo``). It samples
 
 * a logistic regression of malignancy on 30 standardised features of 569 breast tumours, and
 * the eight-schools model, non-centred,
@@ -380,7 +380,3 @@ def main() -> int:
     for line in bad:
         console.print(f"[bold red]Failed[/] {line}")
     return 1 if bad else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

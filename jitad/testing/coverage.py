@@ -1,6 +1,6 @@
 """What jitad does with every public function of NumPy and SciPy: the table in COVERAGE.md, made from the code.
 
-``python -m jitad.coverage`` prints it; with the name of a file it is written there. A name is
+``python -m jitad coverage`` prints it; with the name of a file it is written there. A name is
 
 * **differentiated**: there is a rule, and derivatives flow through it;
 * **constant**: its value is an integer, a truth value, a shape, a dtype or made of plain arguments, so that none flow;
@@ -11,7 +11,6 @@
 """
 from __future__ import annotations
 
-import sys
 import textwrap
 from collections import defaultdict
 from collections.abc import Iterable
@@ -141,7 +140,7 @@ def table() -> str:
 
 _HEAD = """# What is differentiated, what is constant, what is refused
 
-Made from the code by `python -m jitad.coverage COVERAGE.md`, for {versions}.
+Made from the code by `python -m jitad coverage COVERAGE.md`, for {versions}.
 
 **Differentiated**: compiled, and derivatives flow. **Constant**: integers, truth values, shapes, dtypes, and what is
 made of plain arguments; no derivative flows, and a branch on a traced one is guarded. **Refused**: an error that names
@@ -186,11 +185,3 @@ def _densities() -> str:
              for have, names in sorted(groups.items(), key=lambda g: -len(g[0]))]
     return ("### Distributions\n\nDifferentiated methods, with `loc` and `scale` and frozen or not; other methods are "
             "refused of traced values, `rvs` always.\n\n" + "\n\n".join(lines))
-
-
-if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        with open(sys.argv[1], "w", encoding="utf-8") as file:
-            file.write(table())
-    else:
-        print(table())

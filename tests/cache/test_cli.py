@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from jitad.cache.cli import main
+from jitad.__main__ import main
 from jitad.cache.disk import DiskStore
 
 KEYS = [f"{n:02x}" * 20 for n in range(4)]

@@ -320,7 +320,7 @@ def test_files_are_for_the_owner_alone(folder):
 
 
 def test_the_command_line_knows_the_functions(folder, capsys):
-    from jitad.cache.cli import main
+    from jitad.__main__ import main
 
     CASES["logistic"]()
     main(["cache", "list"])

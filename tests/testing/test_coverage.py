@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from jitad.__main__ import main
 from jitad.errors import JitadError, UnsupportedOperationError
 from jitad.testing import coverage
 from jitad.trace import reasons
@@ -29,8 +30,14 @@ def test_every_name_has_a_standing():
 
 
 def test_the_file_is_what_the_code_says():
-    assert coverage.table() == COMMITTED or not SAME_VERSIONS, "run python -m jitad.coverage COVERAGE.md"
+    assert coverage.table() == COMMITTED or not SAME_VERSIONS, "run python -m jitad coverage COVERAGE.md"
     assert COMMITTED.count("## ") > len(coverage.NAMESPACES)
+
+
+def test_the_command_writes_the_table(tmp_path, capsys):
+    assert main(["coverage", str(tmp_path / "table.md")]) == 0 and not capsys.readouterr().out
+    assert (tmp_path / "table.md").read_text() == coverage.table()
+
 
 
 def test_reasons_are_known_and_given_once():
