@@ -21,6 +21,7 @@ from jitad.trace.where import user_line
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 _SIGNATURES: dict[Any, inspect.Signature] = {}
 SHARING: set[Any] = set()      # functions whose results may be views of their arguments
+SOMETIMES: dict[Any, Callable[..., bool]] = {}           # those whose results may be for some arguments
 Run = Callable[..., Any]
 
 ADVICE = WHY["no rule yet"]
@@ -148,9 +149,14 @@ def detached(result: Any, args: Any) -> Any:
     return result.detached() if shares else result                  # type: ignore[attr-defined]
 
 
+def shares(function: Any, args: Any, kwargs: Any) -> bool:
+    """Whether the result of this call may be one of the arguments, or a view of it."""
+    return function in SHARING or (function in SOMETIMES and SOMETIMES[function](*args, **kwargs))
+
+
 def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     """`function` of NumPy on traced values, through its rule."""
-    return _called(function, *args, **kwargs) if function in SHARING else repeated(
+    return _called(function, *args, **kwargs) if shares(function, args, kwargs) else repeated(
         function, partial(_called, function), args, kwargs)
 
 
@@ -170,7 +176,7 @@ def _called(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         raise refused(builder, f"{name_of(function)} with out=", "use the returned array instead")
     with noted_line(builder):
         result = FUNCTIONS[function](*args, **kwargs)
-        return result if function in SHARING else detached(result, (*args, *kwargs.values()))
+        return result if shares(function, args, kwargs) else detached(result, (*args, *kwargs.values()))
 
 
 class noted_line:

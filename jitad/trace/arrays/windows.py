@@ -41,10 +41,14 @@ class Window(NamedTuple):
 
     @property
     def contiguous(self) -> bool:
-        expected = 1
-        for n, stride in reversed(self.essence):
+        return self.lies_in("C")
+
+    def lies_in(self, order: str) -> bool:
+        """Whether the elements follow one another in C or in F order."""
+        expected, pairs = 1, self.essence
+        for n, stride in pairs if order == "F" else reversed(pairs):
             if stride != expected:
-                return False
+                return self.size == 0
             expected *= n
         return True
 

@@ -11,7 +11,7 @@ from jitad.primitives.core import full
 from jitad.trace.complexes.parts import PARTWISE, partwise
 from jitad.trace.complexes.products import MULTILINEAR, expanded
 from jitad.trace.complexes.ufuncs import absolute, angle
-from jitad.trace.dispatch import COMPLEX, FUNCTIONS, SHARING, builder_in, call, detached, name_of, refused
+from jitad.trace.dispatch import COMPLEX, FUNCTIONS, builder_in, call, detached, name_of, refused, shares
 from jitad.trace.numpy_rules.reductions.reduce import axes_of, root
 from jitad.trace.values.pairs import ADVICE, Complex, as_complex, pair, parts_of
 
@@ -32,7 +32,7 @@ def apply(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         result = expanded(operands, rest)
     else:
         raise refused(builder, f"{name_of(function)} of complex values", ADVICE)
-    return result if function in SHARING else detached(result, (*args, *kwargs.values()))
+    return result if shares(function, args, kwargs) else detached(result, (*args, *kwargs.values()))
 
 
 def rule(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -24,7 +24,12 @@ def _maker(function: Callable[..., Any], traced: Callable[..., Any]) -> Callable
     """`function` on concrete values, with a local array as result; `traced` if something is traced."""
     @wraps(function)
     def make(*args: Any, **kwargs: Any) -> Any:
-        return run(*args, **kwargs) if function in KEEP else repeated((make, function), run, args, kwargs)
+        return run(*args, **kwargs) if keeps(args, kwargs) else repeated((make, function), run, args, kwargs)
+
+    def keeps(args: Any, kwargs: Any) -> bool:
+        """Whether the result may be the argument, or a view of it, and not an array of its own."""
+        return function in KEEP or (function in (np.array, np.meshgrid) and not kwargs.get("copy", True)) or (
+            function is np.diag and np.ndim(args[0] if args else kwargs.get("v")) == 2)
 
     def run(*args: Any, **kwargs: Any) -> Any:
         given, kwargs = args, plain(kwargs)
@@ -35,7 +40,7 @@ def _maker(function: Callable[..., Any], traced: Callable[..., Any]) -> Callable
             return given[0] if given and result is args[0] and type(given[0]) is not np.ndarray else local(result)
         with noted_line(builder):
             result = traced(*args, **kwargs)
-            if function not in KEEP:
+            if not keeps(args, kwargs):
                 return local(detached(result, args))
             return given[0] if given and result is args[0] else result
     return make
@@ -71,6 +76,8 @@ def _array(object: Any, dtype: Any = None, *, copy: Any = True, order: str = "K"
         array = array.astype(dtype)
     elif copy:
         array = array.detached()
+    else:
+        array = _laid_out(array, order, copy)
     return array[(None,) * (ndmin - array.ndim)] if ndmin > array.ndim else array
 
 
@@ -85,14 +92,33 @@ def _zero_dimensional(number: Any) -> Any:
     return array
 
 
+def _laid_out(array: Any, order: Any, copy: Any) -> Any:
+    """The array itself, or a copy where NumPy makes one for the order that is asked for."""
+    if isinstance(array, Complex):
+        parts = array.re.laid_out(order), array.im.laid_out(order)
+        return array if parts[0] is array.re else Complex(*parts)
+    found = array.laid_out(order)
+    if copy is False and found is not array:
+        raise ValueError("Unable to avoid copy while creating an array as requested.")
+    return found
+
+
 def _asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None,
              like: Any = None) -> Any:
-    return _array(a, dtype, copy=bool(copy))
+    return _array(a, dtype, copy=copy, order=order)
+
+
+def _ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
+    return _array(a, dtype, copy=None, order="C", ndmin=1)
+
+
+def _asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
+    return _array(a, dtype, copy=None, order="F")
 
 
 SUBSTITUTES_OF_LISTS: Callable[..., Any] = SUBSTITUTES[np.array]
 _TRACED: dict[Any, Callable[..., Any]] = {np.array: _array, np.asarray: _asarray, np.asanyarray: _asarray,
-                                          np.ascontiguousarray: _asarray, np.asfortranarray: _asarray}
+                                          np.ascontiguousarray: _ascontiguousarray, np.asfortranarray: _asfortranarray}
 
 
 def _fill() -> None:

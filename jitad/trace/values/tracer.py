@@ -106,6 +106,19 @@ class Tracer(Value):
             handle.settle_in(Storage(handle))
         return handle
 
+    def laid_out(self, order: str | None) -> Tracer:
+        """This array where it lies in C or F order in memory, else a copy, as NumPy makes one; any order will do for
+        others. Of a computed matrix the order is not known: it may share its memory with the copy."""
+        if order not in ("C", "F") or not self.ndim:
+            return self
+        known = self.home.plain
+        if known and self.window.lies_in(order):
+            return self
+        copy = self.detached()
+        if not known:
+            self.home.may_share_with(copy.home)
+        return copy
+
     def as_weak(self, result: Any) -> Any:
         result.weak = True
         return result
@@ -348,7 +361,7 @@ class Tracer(Value):
         if result is not self:
             return result
         if self.ndim or self.boxed:
-            return self.detached() if copy else self
+            return self.detached() if copy else self.laid_out(order)
         result = self.builder.value(self.number)
         result.weak = False                                         # type: ignore[attr-defined]
         return result

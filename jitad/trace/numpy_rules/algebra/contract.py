@@ -11,7 +11,7 @@ from jitad.primitives.core import cast
 from jitad.primitives.reduce import contract, reduce_sum
 from jitad.primitives.view import transpose, view
 from jitad.trace.arrays.indexing import boxed
-from jitad.trace.dispatch import call, implements, lift_all, stand_in
+from jitad.trace.dispatch import SOMETIMES, call, implements, lift_all, stand_in
 from jitad.trace.numpy_rules.shapes.shape import ravel
 from jitad.trace.ufuncs import composed
 
@@ -42,6 +42,9 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, dtype: Any = 
         if total.ndim:
             arrays[0].home.may_share_with(total.home)
     return total
+
+
+SOMETIMES[np.einsum] = lambda *operands, **options: len(operands) == 2 or not isinstance(operands[0], str)
 
 
 def _parse(operands: tuple[Any, ...]) -> tuple[list[str], str, list[Any]]:

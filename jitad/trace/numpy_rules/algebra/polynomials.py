@@ -7,7 +7,7 @@ import numpy as np
 
 from jitad.primitives.core import cast
 from jitad.tape.builder import Value
-from jitad.trace.dispatch import as_value, builder_in, call, implements, lift_all, refused
+from jitad.trace.dispatch import SOMETIMES, as_value, builder_in, call, implements, lift_all, refused
 from jitad.trace.numpy_rules.shapes.shape import at_least
 
 
@@ -79,6 +79,9 @@ def _one_dimension(function: Any, p: Any) -> None:
     if not isinstance(p, np.poly1d) and np.ndim(p) != 1:
         function(np.zeros(np.shape(p)))                             # NumPy's own errors
         raise refused(builder_in(p), f"numpy.{function.__name__} of an array that has not one dimension")
+
+
+SOMETIMES[np.polyint] = SOMETIMES[np.polyder] = lambda p, m=1, *constants, **options: m == 0
 
 
 @implements(np.polyint)

@@ -10,7 +10,7 @@ from jitad.tape.builder import Value
 from jitad.trace.arrays.choice import choose, truth
 from jitad.trace.arrays.indexing import boxed
 from jitad.trace.arrays.positions import nonzero_of
-from jitad.trace.dispatch import builder_in, implements, lift_all, lift_with, refused, stand_in
+from jitad.trace.dispatch import SOMETIMES, builder_in, implements, lift_all, lift_with, refused, stand_in
 from jitad.trace.ufuncs import apply_ufunc
 
 
@@ -108,7 +108,14 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     posinf, neginf = info.max if posinf is None else posinf, info.min if neginf is None else neginf
     result = choose(np.isnan(x), nan, x)
     result = choose(x == np.inf, posinf, result)
-    return cast(choose(x == -np.inf, neginf, result), x.dtype)
+    result = cast(choose(x == -np.inf, neginf, result), x.dtype)
+    if copy or not (x.ndim or x.boxed):
+        return result
+    x[...] = result                                                 # in place, as NumPy does it
+    return x
+
+
+SOMETIMES[np.nan_to_num] = lambda x, copy=True, *limits, **options: not copy
 
 
 @implements(np.isclose)

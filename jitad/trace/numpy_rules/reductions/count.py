@@ -15,7 +15,7 @@ from jitad.tape.builder import Value
 from jitad.trace.arrays.choice import choose, truth
 from jitad.trace.arrays.indexing import getitem
 from jitad.trace.arrays.positions import flat_positions, nonzero_of
-from jitad.trace.dispatch import as_value, builder_in, implements, lift_all, refused
+from jitad.trace.dispatch import SHARING, as_value, builder_in, implements, lift_all, refused
 from jitad.trace.numpy_rules.reductions.order import line, searchsorted, sorting_order
 from jitad.trace.numpy_rules.shapes.shape import ravel
 
@@ -137,6 +137,9 @@ def array_equiv(a1: Any, a2: Any) -> Any:
     except ValueError:
         return False
     return (a == b).all()
+
+
+SHARING.add(np.trim_zeros)
 
 
 @implements(np.trim_zeros)

@@ -18,7 +18,7 @@ from jitad.tape.builder import Value
 from jitad.tape.types import TABLE
 from jitad.trace.arrays.choice import truth
 from jitad.trace.arrays.indexing import getitem
-from jitad.trace.dispatch import as_value, builder_in, implements, lift_all, lift_with, refused
+from jitad.trace.dispatch import SOMETIMES, as_value, builder_in, implements, lift_all, lift_with, refused
 from jitad.trace.numpy_rules.shapes.shape import flatten_end, move_to_end, ravel
 from jitad.trace.ufuncs import apply_ufunc, as_float
 
@@ -304,6 +304,9 @@ def _cumulative(result: Any, axis: int, include_initial: bool, start: int) -> An
         return result
     shape = tuple(1 if d == axis else n for d, n in enumerate(result.shape))
     return index.concatenate(as_value(result.builder, np.full(shape, start, result.dtype)), result, axis=axis)
+
+
+SOMETIMES[np.diff] = lambda a, n=1, *rest, **options: n == 0
 
 
 @implements(np.diff)

@@ -84,7 +84,7 @@ def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
     a = a if dtype is None else a.astype(dtype)
     if not np.isfinite(a).all():                                    # a recorded branch
         raise ValueError("array must not contain infs or NaNs")
-    return a
+    return a.laid_out(order)
 
 
 @composed(np.ldexp)

@@ -12,6 +12,8 @@ from jitad.primitives.core import cast
 from jitad.tape.builder import Value
 from jitad.trace.arrays.choice import choose
 from jitad.trace.dispatch import (
+    SHARING,
+    SOMETIMES,
     as_value,
     builder_in,
     detached,
@@ -148,6 +150,10 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
              for i, x in enumerate(xi)]
     grids = grids if sparse else list(np.broadcast_arrays(*grids))
     return tuple(g.copy() for g in grids) if copy else tuple(grids)
+
+
+SOMETIMES[np.meshgrid] = lambda *xi, copy=True, **options: not copy
+SHARING.add(np.ix_)
 
 
 @implements(np.ix_)

@@ -47,7 +47,13 @@ def reshaped(a: Any, shape: tuple[int, ...], order: str = "C") -> Any:
 
 @implements(np.ravel)
 def ravel(a: Any, order: str = "C") -> Any:
-    return reshape(a, (-1,), "C" if order == "K" and np.ndim(a) < 2 else order)
+    a, = lift_all(a)
+    order = "C" if order == "K" and a.ndim < 2 else order
+    ordered = a.laid_out(order) if hasattr(a, "laid_out") else a
+    result = reshape(ordered, (-1,), order)
+    if ordered is not a and not a.home.plain:
+        a.home.may_share_with(result.home)
+    return result
 
 
 READ_ONLY = "assignment destination is read-only"
@@ -175,7 +181,7 @@ def tile(A: Any, reps: Any) -> Any:
     return index.reshape(_broadcast(narrow, wide), tuple(r * n for r, n in zip(reps, a.shape, strict=True)))
 
 
-SHARING.update((np.reshape, np.ravel, np.linalg.diagonal, np.linalg.matrix_transpose, np.broadcast_to, np.real,
+SHARING.update((np.reshape, np.ravel, np.diag, np.linalg.diagonal, np.linalg.matrix_transpose, np.broadcast_to, np.real,
                 np.broadcast_arrays, np.atleast_1d, np.atleast_2d, np.atleast_3d, np.real_if_close,
                 *(getattr(np, name) for name in _VIEWS if hasattr(np, name))))
 
