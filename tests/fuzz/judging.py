@@ -1,0 +1,92 @@
+"""Whether jitad computes what NumPy computes, and the derivative that differences in long double give."""
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jitad import JitadError, value_and_grad
+
+STEP = 1e-4                                              # of central differences, extrapolated once
+SMOOTH = 1e-5                                            # by how much two steps may differ where there is no kink
+
+
+@dataclass
+class Verdict:
+    """What became of a program: ``same``, ``refused`` (an error of ours, or Python's own), or ``different``."""
+
+    kind: str
+    words: str = ""
+    kinks: int = 0
+
+
+def quietly(function: Callable[..., Any], *args: Any) -> Any:
+    """The result, or the exception, without NumPy's warnings."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            return function(*[np.array(a) for a in args])
+        except Exception as error:
+            return error
+
+
+def slope(f: Callable[..., Any], x: np.ndarray, y: np.ndarray, direction: tuple[np.ndarray, np.ndarray],
+          wide: Any) -> float | None:
+    """The derivative along a direction by differences; None at a kink, or where there is no number."""
+    def moved(t: float) -> Any:
+        t = wide(t)
+        return quietly(f, *(a.astype(wide) + t * d.astype(wide) for a, d in zip((x, y), direction, strict=True)))
+
+    found = []
+    for step in (STEP, STEP / 4):
+        ends = [moved(s * step) for s in (1, -1, 0.5, -0.5)]
+        if any(isinstance(e, Exception) or not np.isfinite(e) for e in ends):
+            return None
+        far, near = (ends[0] - ends[1]) / (2 * step), (ends[2] - ends[3]) / step
+        found.append((4 * near - far) / 3)
+    here = moved(0.0)
+    at_once = abs(ends[2] + ends[3] - 2 * here) / step   # of order `step` where it is smooth
+    scale = 1 + abs(found[0])
+    return float(found[1]) if abs(found[0] - found[1]) < SMOOTH * scale and at_once < 0.1 * scale else None
+
+
+def judge(f: Callable[..., Any], points: list[tuple[np.ndarray, np.ndarray]], text: str, seed: int) -> Verdict:
+    """Compare at all points: the first records, the others run what was compiled, or record another way."""
+    compiled = value_and_grad(f, argnums=(0, 1))
+    rng = np.random.default_rng(seed)
+    exact = "linalg" not in text and points[0][0].dtype == np.float64
+    wide = np.longdouble if exact else np.float64
+    tolerance = 1e-6 if exact else 2e-4 if points[0][0].dtype == np.float64 else 5e-3
+    kinks = 0
+    for number, (x, y) in enumerate(points):
+        expected = quietly(f, x, y)
+        found = quietly(compiled, x, y)
+        if isinstance(found, JitadError):
+            return Verdict("refused", f"{type(found).__name__}: {found}")
+        if isinstance(expected, Exception) or isinstance(found, Exception):
+            if type(expected) is type(found):
+                continue
+            return Verdict("different", f"point {number}: NumPy {expected!r}, jitad {found!r}", kinks)
+        value, gradient = found
+        if not close(value, expected, 1e-9 if x.dtype == np.float64 else 1e-4):
+            return Verdict("different", f"point {number}: NumPy {expected!r}, jitad {value!r}", kinks)
+        if not abs(expected) < 1e6:                      # differences of large numbers say nothing
+            continue
+        direction = tuple(rng.normal(size=a.shape) * np.isfinite(a) for a in (x, y))
+        reference = slope(f, x, y, direction, wide)      # type: ignore[arg-type]
+        if reference is None:
+            kinks += 1
+            continue
+        terms = [np.where(d != 0, g * d, 0.0) for g, d in zip(gradient, direction, strict=True)]
+        total, size = sum(t.sum() for t in terms), 1 + sum(np.abs(t).sum() for t in terms)
+        if not abs(total - reference) <= tolerance * size:
+            return Verdict("different", f"point {number}: slope {reference!r}, jitad {total!r}", kinks)
+    return Verdict("same", kinks=kinks)
+
+
+def close(a: Any, b: Any, rtol: float) -> bool:
+    a, b = float(a), float(b)
+    return (np.isnan(a) and np.isnan(b)) or a == b or bool(abs(a - b) <= rtol * (1 + abs(b)))
