@@ -86,8 +86,6 @@ KINDS = (
          ("p.a = 3.0", "p.b = 'v'", "p = types.SimpleNamespace(a=1.0, b='u')", "p.a = np.ones(3)")),
     Kind("nested objects", "class P: pass\np = P(); p.q = P(); p.q.r = [1.0, {'z': 2.0}]", "p.q.r[1]['z'] * np.sum(x)",
          ("p.q.r[1]['z'] = 3.0", "p.q = P(); p.q.r = [0.0, {'z': 9.0}]", "p.q.r = [1.0, {'z': np.ones(3)}]")),
-    Kind("aliases", "a = np.ones(3); b = a", "np.sum(a * x) + (x[0] if a is b else x[1])",
-         ("b = a.copy()", "a[0] = 3.0", "b = a[:]", "a = b = np.zeros(3)")),
     Kind("a view", "base = np.arange(6.0); a = base[::2]", "np.sum(a * x)",
          ("base[0] = 9.0", "base = np.zeros(6)", "a = base[1::2]", "base *= 2.0")),
     Kind("an integer array", "i = np.array([0, 2])", "np.sum(x[i])", ("i[0] = 1", "i = np.array([0, 1, 2])", "i = np.array([2, 2])", "i = [1, 0]")),
