@@ -17,7 +17,7 @@ import numpy as np
 from scipy import special
 
 import jitad
-from benchmarks import models
+from benchmarks.models import densities
 
 ROUNDS, WINDOW = 400, 2e-4         # how often each is timed, and for how long
 
@@ -37,10 +37,10 @@ def problems() -> dict[str, tuple[Callable[..., Any], int, np.ndarray, tuple[Any
     """A log density, the number of chains, a point and the data."""
     rng = np.random.default_rng(0)
     return {
-        "eight schools": (models.eight_schools, 64, *models.make_eight_schools(rng)),
-        "eight schools, 4 chains": (models.eight_schools, 4, *models.make_eight_schools(rng)),
-        "logistic, 1,000 x 20": (models.logistic, 64, *models._make_logistic(rng, 1000, 20)),
-        "logistic, 20,000 x 6": (models.logistic, 16, *models._make_logistic(rng, 20_000, 6)),
+        "eight schools": (densities.eight_schools, 64, *densities.make_eight_schools(rng)),
+        "eight schools, 4 chains": (densities.eight_schools, 4, *densities.make_eight_schools(rng)),
+        "logistic, 1,000 x 20": (densities.logistic, 64, *densities.make_logistic(rng, 1000, 20)),
+        "logistic, 20,000 x 6": (densities.logistic, 16, *densities.make_logistic(rng, 20_000, 6)),
         "GARCH, 1,000 days": (garch, 16, np.array([0.1, -1.0, -1.5, 1.0]), (rng.normal(size=1000),)),
     }
 

@@ -20,14 +20,15 @@ from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 from time import perf_counter
 
-from benchmarks.checks import check_derivative
-from benchmarks.conftest import readable
-from benchmarks.engines import MAKERS, Engine, assert_same, available, first_call, from_run, installed, paired_times
-from benchmarks.folder import models_in, ratios_in
-from benchmarks.jax_apart import Apart
-from benchmarks.lowlevel import WIDE
-from benchmarks.models import MODELS, Array, Data, Model
-from benchmarks.overhead import IMPORTS, import_time, overhead_engines
+from benchmarks.checks import assert_same, check_derivative
+from benchmarks.engines.jax_apart import Apart
+from benchmarks.engines.makers import MAKERS, available, first_call, installed
+from benchmarks.engines.overhead import IMPORTS, import_time, overhead_engines
+from benchmarks.handwritten.lowlevel import WIDE
+from benchmarks.models.model import Array, Data, Model
+from benchmarks.models.outside import models_in, ratios_in
+from benchmarks.models.table import MODELS
+from benchmarks.timing import Engine, from_run, paired_times, readable
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 PACKAGES = ("jitad", "numba", "llvmlite", "numpy", "scipy", "jax", "jaxlib", "autograd", "pytensor", "casadi")

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from benchmarks.timing import readable
+
 
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
@@ -29,11 +31,3 @@ def best_times(benchmarks: list[Any]) -> dict[str, dict[str, float]]:
         best = bench.extra_info.get("seconds", bench.stats.min / bench.extra_info.get("calls", 1))
         groups.setdefault(bench.group, {})[engine] = best
     return groups
-
-
-def readable(seconds: float) -> str:
-    """A time with three digits and a unit."""
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= scale:
-            return f"{seconds / scale:.3g} {unit}"
-    return f"{seconds / 1e-9:.3g} ns"

@@ -20,8 +20,8 @@ import numpy as np
 import scipy.linalg
 from scipy.linalg import blas, lapack
 
-from benchmarks import handwritten
-from benchmarks.conftest import readable
+from benchmarks.handwritten import densities as handwritten
+from benchmarks.timing import readable
 from jitad import value_and_grad
 
 Array = np.ndarray

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 import jitad
-from benchmarks import models
+from benchmarks.models import densities
+from benchmarks.timing import best
 
 AIM = 3 * 50 / 8
 PROBLEMS: dict[str, tuple[Callable[..., Any], Callable[[np.random.Generator], tuple[np.ndarray, tuple[Any, ...]]]]] = {}
@@ -27,13 +28,13 @@ def problem(logp: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable
     return register
 
 
-@problem(models.logistic)
+@problem(densities.logistic)
 def logistic(rng: np.random.Generator) -> tuple[np.ndarray, tuple[Any, ...]]:
     """3,000 rows, 50 columns."""
-    return models._make_logistic(rng, 3000, 50)
+    return densities.make_logistic(rng, 3000, 50)
 
 
-@problem(models.poisson_glmm)
+@problem(densities.poisson_glmm)
 def poisson_glmm(rng: np.random.Generator) -> tuple[np.ndarray, tuple[Any, ...]]:
     """1,000 counts in 47 groups."""
     group, x = rng.integers(0, 47, size=1000), rng.normal(size=1000)
@@ -41,7 +42,7 @@ def poisson_glmm(rng: np.random.Generator) -> tuple[np.ndarray, tuple[Any, ...]]
     return np.concatenate([0.3 * rng.normal(size=47), [0.9, 0.3, -0.6]]), (group, x, y)
 
 
-@problem(models.varying_intercepts)
+@problem(densities.varying_intercepts)
 def varying_intercepts(rng: np.random.Generator) -> tuple[np.ndarray, tuple[Any, ...]]:
     """3,000 observations in 46 groups."""
     group, x = rng.integers(0, 46, size=3000), rng.normal(size=3000)
@@ -49,28 +50,10 @@ def varying_intercepts(rng: np.random.Generator) -> tuple[np.ndarray, tuple[Any,
     return np.concatenate([0.3 * rng.normal(size=46), [-0.5, 1.2, -0.8, -0.2]]), (group, x, y)
 
 
-@problem(models.eight_schools)
+@problem(densities.eight_schools)
 def forty_eight_schools(rng: np.random.Generator) -> tuple[np.ndarray, tuple[Any, ...]]:
     """48 observations with known errors."""
     return rng.uniform(-1, 1, size=50), (8 + 10 * rng.normal(size=48), rng.uniform(9, 18, size=48))
-
-
-def best(*calls: Callable[[], Any], seconds: float = 1.0) -> list[float]:
-    """The shortest time of each call; they take turns, so that each finds the machine idle now and then."""
-    counts = []
-    for call in calls:
-        call()
-        start = time.perf_counter()
-        call()
-        counts.append(max(1, int(0.001 / (time.perf_counter() - start + 1e-9))))
-    shortest, end = [np.inf] * len(calls), time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        for n, (call, count) in enumerate(zip(calls, counts, strict=True)):
-            start = time.perf_counter()
-            for _ in range(count):
-                call()
-            shortest[n] = min(shortest[n], (time.perf_counter() - start) / count)
-    return shortest
 
 
 def main() -> None:

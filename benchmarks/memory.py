@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import handwritten, models
+from benchmarks.handwritten import densities as handwritten
+from benchmarks.models import densities
 
 AIM = 1.2
 
@@ -42,9 +43,9 @@ def problems(rows: int) -> dict[str, tuple[Callable[..., Any], Callable[..., Any
     x = rng.normal(size=rows)
     X = rng.normal(size=(rows // 20, 100))
     return {
-        "logistic": (models.logistic_1d, handwritten.logistic_1d,
+        "logistic": (densities.logistic_1d, handwritten.logistic_1d,
                      (np.array([0.3, -0.8]), x, np.round(rng.random(rows)))),
-        "glm": (models.logistic, handwritten.glm, (rng.normal(size=100), X, np.round(rng.random(len(X))))),
+        "glm": (densities.logistic, handwritten.glm, (rng.normal(size=100), X, np.round(rng.random(len(X))))),
     }
 
 

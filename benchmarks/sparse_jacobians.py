@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import jitad
-from benchmarks.hessians import best
+from benchmarks.timing import best
 
 SIZE = 2000
 

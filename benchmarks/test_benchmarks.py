@@ -18,19 +18,20 @@ from benchmarks import (
     compare,
     densities,
     gp,
-    handwritten_loops,
     hessians,
     loops,
     memory,
     tape_machine,
-    vectormath,
 )
-from benchmarks.checks import check_derivative
-from benchmarks.engines import MAKERS, assert_same, available, calls_within, first_call, installed
-from benchmarks.folder import ratios_in
+from benchmarks.checks import assert_same, check_derivative
+from benchmarks.engines.makers import MAKERS, available, first_call, installed
+from benchmarks.engines.overhead import IMPORTS, four_arrays_grad, import_time, overhead_engines, small_arguments
+from benchmarks.handwritten import recurrences, vectormath
 from benchmarks.loops import LOOPS
-from benchmarks.models import MODELS, Model
-from benchmarks.overhead import IMPORTS, four_arrays_grad, import_time, overhead_engines, small_arguments
+from benchmarks.models.model import Model
+from benchmarks.models.outside import ratios_in
+from benchmarks.models.table import MODELS
+from benchmarks.timing import calls_within
 
 
 def by_hand(model: Model, theta: Any, data: Any) -> Any:
@@ -59,7 +60,7 @@ def test_handwritten_loop_is_the_derivative(name: str) -> None:
     """The same for the recurrences, over a short series, and jitad agrees."""
     density, kernel, make, _ = LOOPS[name]
     theta, *data = make(40)
-    value, grad = getattr(handwritten_loops, kernel)(theta, *data)
+    value, grad = getattr(recurrences, kernel)(theta, *data)
     np.testing.assert_allclose(value, density(theta, *data), rtol=1e-12)
     step = 1e-5
     for v in np.eye(len(theta)):

@@ -4,6 +4,7 @@ Which of the two ways is faster depends on the model. The child takes a number o
 seconds that they took, so that it can be timed in turns with the engines here.
 """
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,8 +13,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from benchmarks.models import MODELS, Array, Data, Model
-from benchmarks.overhead import root_environment
+from benchmarks.models.model import Array, Data, Model
+from benchmarks.models.outside import models_in
+from benchmarks.models.table import MODELS
 
 
 def jax_call(model: Model, theta: Array, data: Data) -> Callable[[], tuple[float, Array]]:
@@ -34,12 +36,18 @@ def jax_call(model: Model, theta: Array, data: Data) -> Callable[[], tuple[float
     return call
 
 
+def root_environment() -> dict[str, str]:
+    """The environment for a new process that is to find this package."""
+    root = str(Path(__file__).resolve().parents[2])
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])}
+
+
 class Apart:
     """The child of one model; `seconds(n)` is the time of n calls."""
 
     def __init__(self, name: str, folders: tuple[Path, Path] | None):
         environment = {**root_environment(), "JAX_CPU_ENABLE_ASYNC_DISPATCH": "false"}
-        command = [sys.executable, "-W", "ignore", "-m", "benchmarks.jax_apart", name, *map(str, folders or ())]
+        command = [sys.executable, "-W", "ignore", "-m", "benchmarks.engines.jax_apart", name, *map(str, folders or ())]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         env=environment)
         self._answer()
@@ -63,8 +71,6 @@ def main(arguments: Any) -> None:
     """Serve the calls of one model until the input ends."""
     name, *folders = arguments
     if folders:
-        from benchmarks.folder import models_in
-
         model = models_in(*map(Path, folders))[name]
     else:
         model = MODELS[name]

@@ -1,74 +1,20 @@
-"""The engines under comparison, behind one face: a callable without arguments and a loop that calls it many times.
+"""The engines under comparison, each made for a model; what they are is said in `timing`.
 
 jitad and JAX are imported only when an engine of theirs is made.
 """
 
-import gc
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.util import find_spec
-from itertools import repeat
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from benchmarks import peers
-from benchmarks.lowlevel import call_address, loop
-from benchmarks.models import MODELS, Data, Model, fresh
-
-Array = np.ndarray
-LEAST = 3                     # turns of the slowest engine
-ValueAndGrad = tuple[float, Array]
-
-
-@dataclass(frozen=True)
-class Engine:
-    """``call()`` gives (value, gradient) once; ``run(n)`` does the same n times as cheaply as it can, and returns the
-    seconds that this took if it knows better than a clock around it.
-
-    ``owner`` is kept alive with the engine.
-    """
-
-    name: str
-    call: Callable[[], Any]
-    run: Callable[[int], float | None]
-    owner: Any = None
-
-    def seconds(self, n: int) -> float:
-        """The time of n calls."""
-        start = perf_counter()
-        known = self.run(n)
-        return perf_counter() - start if known is None else known
-
-
-def from_call(name: str, call: Callable[[], Any]) -> Engine:
-    """An engine that Python calls each time."""
-
-    def run(n: int) -> None:
-        for _ in repeat(None, n):
-            call()
-
-    return Engine(name, call, run)
-
-
-def from_run(name: str, seconds: Callable[[int], float]) -> Engine:
-    """An engine elsewhere, of which only the time of n calls is known."""
-    return Engine(name, lambda: seconds(1), seconds)
-
-
-def bind(f: Callable[..., Any], *args: Any) -> Callable[[], Any]:
-    """``f(*args)`` without arguments; a lambda is cheaper than a partial here."""
-    if len(args) == 2:
-        a, b = args
-        return lambda: f(a, b)
-    if len(args) == 3:
-        a, b, c = args
-        return lambda: f(a, b, c)
-    if len(args) == 4:
-        a, b, c, d = args
-        return lambda: f(a, b, c, d)
-    return lambda: f(*args)
+from benchmarks.checks import ValueAndGrad
+from benchmarks.engines import peers
+from benchmarks.handwritten.lowlevel import call_address, loop
+from benchmarks.models.model import Array, Data, Model, fresh
+from benchmarks.models.table import MODELS
+from benchmarks.timing import Engine, bind, from_call
 
 
 def handwritten_engine(model: Model, theta: Array, data: Data) -> Engine:
@@ -121,7 +67,7 @@ def _run_pointer(address: int, data: int, x: Array, grad: Array, value: Array, n
 
 def jax_engine(model: Model, theta: Array, data: Data) -> Engine:
     """``jit(value_and_grad)``, with asynchronous calls."""
-    from benchmarks.jax_apart import jax_call
+    from benchmarks.engines.jax_apart import jax_call
 
     return from_call("jax", jax_call(model, theta, data))
 
@@ -180,45 +126,7 @@ def first_call(name: str, model: Model, theta: Array, data: Data) -> Callable[[]
         return bind(value_and_grad(fresh(model.logp)), theta, *data)
     import jax
 
-    from benchmarks.jax_apart import jax_call
+    from benchmarks.engines.jax_apart import jax_call
 
     jax.clear_caches()
     return jax_call(model, theta, data)
-
-
-def assert_same(result: ValueAndGrad, expected: ValueAndGrad, rtol: float = 1e-9) -> None:
-    """Equal values, and gradients equal in proportion to their largest element."""
-    np.testing.assert_allclose(result[0], expected[0], rtol=rtol)
-    scale = float(np.max(np.abs(expected[1])))
-    np.testing.assert_allclose(result[1], expected[1], rtol=rtol, atol=rtol * scale)
-
-
-def paired_times(engines: list[Engine], rounds: int = 30, seconds: float = 4e-3) -> dict[str, float]:
-    """Best time of one call in seconds for each engine, measured in turns so that all meet the same noise. An engine
-    that a single call keeps for long has fewer turns."""
-    counts = [calls_within(engine, seconds) for engine in engines]
-    best, spent = [float("inf")] * len(engines), [0.0] * len(engines)
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        for turn in range(rounds):
-            for k, engine in enumerate(engines):
-                if turn < LEAST or spent[k] < 2 * rounds * seconds:
-                    taken = engine.seconds(counts[k])
-                    spent[k] += taken
-                    best[k] = min(best[k], taken / counts[k])
-    finally:
-        if collecting:
-            gc.enable()
-    return {engine.name: time for engine, time in zip(engines, best, strict=True)}
-
-
-def calls_within(engine: Engine, seconds: float) -> int:
-    """How many calls take about that long (at least one)."""
-    engine.call()
-    n = 1
-    while True:
-        elapsed = engine.seconds(n)
-        if elapsed >= seconds / 2:
-            return max(1, round(n * seconds / elapsed))
-        n *= 2

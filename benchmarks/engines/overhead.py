@@ -1,14 +1,12 @@
 """What surrounds the kernels: the overhead of a warm call and the time of an import."""
 
-import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.engines import Engine, bind, from_call
+from benchmarks.timing import Engine, bind, from_call
 
 Array = np.ndarray
 IMPORTS = ("numba, scipy.special", "jitad")
@@ -37,12 +35,6 @@ def overhead_engines() -> list[Engine]:
     grad = jit_grad(four_arrays)
     compiled: Any = grad.compile(*args)
     return [from_call("kernel", bind(compiled.kernel, *args)), from_call("call", bind(grad, *args))]
-
-
-def root_environment() -> dict[str, str]:
-    """The environment for a new process that is to find this package."""
-    root = str(Path(__file__).resolve().parents[1])
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])}
 
 
 def import_time(modules: str) -> float:

@@ -1,6 +1,6 @@
 """Engines that need the models in a language of their own: PyTensor (numba mode) and CasADi, on a few small models.
 
-The other peers run the models' own source, see `engines`.
+The other peers run the models' own source, see `makers`.
 """
 
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.models import Array, Data
+from benchmarks.models.model import Array, Data
 
 Compiled = Callable[[Array], tuple[float, Array]]
 

@@ -11,8 +11,8 @@ import numpy as np
 from numba import carray
 from numba.extending import get_cython_function_address
 
-from benchmarks.lowlevel import BUFFER, loop, piece, stack_buffer, widen
-from benchmarks.vectormath import exp, lgamma_from_one, log, log1p_unit
+from benchmarks.handwritten.lowlevel import BUFFER, loop, piece, stack_buffer, widen
+from benchmarks.handwritten.vectormath import exp, lgamma_from_one, log, log1p_unit
 
 Array = np.ndarray
 Result = tuple[float, Array]

@@ -1,12 +1,12 @@
-"""Value and gradient of the recurrences of `loops`, each as one hand-written numba kernel: forward, then backward.
+"""Value and gradient of the recurrences of `models`, each as one hand-written numba kernel: forward, then backward.
 
 Each kernel takes ``(theta, *data)`` and returns ``(value, gradient)``.
 """
 
 import numpy as np
 
-from benchmarks.lowlevel import loop, piece
-from benchmarks.vectormath import exp, log
+from benchmarks.handwritten.lowlevel import loop, piece
+from benchmarks.handwritten.vectormath import exp, log
 
 Array = np.ndarray
 Result = tuple[float, Array]

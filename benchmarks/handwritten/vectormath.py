@@ -3,7 +3,7 @@
 Compiled with ``fastmath={'contract'}`` alone, so that their error terms survive. Polynomials are Chebyshev fits.
 """
 
-from benchmarks.lowlevel import as_bits, as_float, strict
+from benchmarks.handwritten.lowlevel import as_bits, as_float, strict
 
 _MAGIC = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to an integer, kept in the low bits
 _MAGIC_BITS = 0x4338000000000000

@@ -1,77 +1,13 @@
-"""The models: log densities in plain NumPy, with seeded generators for their data.
+"""The log densities in plain NumPy, with seeded generators for their data.
 
 No function here has a loop or a branch in Python, and none knows of jitad: the same source runs under jitad, under JAX
-(``Model.jax_logp``) and as it stands. The hand-written value-and-gradient kernels are in ``handwritten``.
+(``Model.jax_logp``) and as it stands. The hand-written kernels of the same names are in ``handwritten.densities``.
 """
-
-from collections.abc import Callable
-from dataclasses import dataclass
-from types import FunctionType
-from typing import Any
 
 import numpy as np
 from scipy import special
 
-from benchmarks import handwritten, handwritten_loops, jax_loops, loops
-
-Array = np.ndarray
-Data = tuple[Array, ...]
-
-
-@dataclass(frozen=True)
-class Model:
-    """One log density, its data, and its hand-written derivative if there is one.
-
-    ``jax`` makes the density for JAX where its source does not do as it is.
-    """
-
-    name: str
-    logp: Callable[..., Any]
-    make: Callable[[np.random.Generator], tuple[Array, Data]]
-    numba_value_and_grad: Callable[..., tuple[float, Array]] | None = None
-    jax: Callable[[], Callable[..., Any]] | None = None
-
-    def jax_logp(self) -> Callable[..., Any]:
-        """The density for JAX, in float64."""
-        import jax
-
-        jax.config.update("jax_enable_x64", True)
-        if self.jax is not None:
-            return self.jax()
-        return rebound(self.logp, jax.numpy, __import__("jax.scipy.special").scipy.special)
-
-    def autograd_logp(self) -> Callable[..., Any]:
-        """The same source under autograd."""
-        import autograd.numpy
-        import autograd.scipy.special
-
-        return rebound(self.logp, autograd.numpy, autograd.scipy.special)
-
-    def problem(self) -> tuple[Array, Data]:
-        """The starting point and the data; the same in every run."""
-        return self.make(np.random.default_rng(20240229))
-
-
-def fresh(f: Callable[..., Any]) -> FunctionType:
-    """A new function object with the code of ``f``."""
-    return FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, f.__closure__)
-
-
-def rebound(f: Callable[..., Any], numpy: Any, scipy_special: Any) -> FunctionType:
-    """A copy of ``f``, and of the functions of its module that it may call, with other modules for NumPy and
-    scipy.special."""
-    names: dict[str, Any] = {}
-    for name, value in f.__globals__.items():
-        if value is np:
-            value = numpy
-        elif value is special:
-            value = scipy_special
-        elif callable(value) and value is getattr(special, name, None):
-            value = getattr(scipy_special, name, value)
-        elif isinstance(value, FunctionType) and value.__module__ == f.__module__:
-            value = FunctionType(value.__code__, names, name, value.__defaults__, value.__closure__)
-        names[name] = value
-    return FunctionType(f.__code__, names, f.__name__, f.__defaults__, f.__closure__)
+from benchmarks.models.model import Array, Data
 
 
 def _coin(rng: np.random.Generator, eta: Array) -> Array:
@@ -96,7 +32,7 @@ def logistic(theta: Array, X: Array, y: Array) -> float:
     return y @ eta - np.sum(np.log1p(np.exp(eta))) - 0.5 * theta @ theta
 
 
-def _make_logistic(rng: np.random.Generator, n: int, d: int) -> tuple[Array, Data]:
+def make_logistic(rng: np.random.Generator, n: int, d: int) -> tuple[Array, Data]:
     X = rng.normal(size=(n, d))
     beta = rng.normal(size=d) / np.sqrt(d)
     return beta + 0.1 * rng.normal(size=d), (X, _coin(rng, X @ beta))
@@ -104,12 +40,12 @@ def _make_logistic(rng: np.random.Generator, n: int, d: int) -> tuple[Array, Dat
 
 def make_glm(rng: np.random.Generator) -> tuple[Array, Data]:
     """10,000 rows, 100 columns."""
-    return _make_logistic(rng, 10_000, 100)
+    return make_logistic(rng, 10_000, 100)
 
 
 def make_thin_logistic(rng: np.random.Generator) -> tuple[Array, Data]:
     """20,000 rows, 6 columns."""
-    return _make_logistic(rng, 20_000, 6)
+    return make_logistic(rng, 20_000, 6)
 
 
 def varying_intercepts(theta: Array, group: Array, x: Array, y: Array) -> float:
@@ -205,33 +141,3 @@ def make_linear_regression(rng: np.random.Generator) -> tuple[Array, Data]:
     iq = rng.normal(size=434)
     score = 2.0 + 0.5 * school + 0.9 * iq - 0.3 * school * iq + 1.5 * rng.normal(size=434)
     return np.array([1.8, 0.4, 0.8, -0.2, 0.5]), (score, school, iq)
-
-
-def make_garch(rng: np.random.Generator) -> tuple[Array, Data]:
-    """1,000 observations."""
-    theta, *data = loops.make_garch(1000)
-    return theta, tuple(data)
-
-
-def make_hmm(rng: np.random.Generator) -> tuple[Array, Data]:
-    """1,000 observations."""
-    theta, *data = loops.make_hmm(1000)
-    return theta, tuple(data)
-
-
-MODELS = {
-    model.name: model
-    for model in (
-        Model("logistic_1d", logistic_1d, make_logistic_1d, handwritten.logistic_1d),
-        Model("glm", logistic, make_glm, handwritten.glm),
-        Model("varying_intercepts", varying_intercepts, make_varying_intercepts, handwritten.varying_intercepts),
-        Model("eight_schools", eight_schools, make_eight_schools, handwritten.eight_schools),
-        Model("gp", gp, make_gp, handwritten.gp),
-        Model("poisson_glmm", poisson_glmm, make_poisson_glmm, handwritten.poisson_glmm),
-        Model("thin_logistic", logistic, make_thin_logistic, handwritten.thin_logistic),
-        Model("gauss_mixture", gauss_mixture, make_gauss_mixture, handwritten.gauss_mixture),
-        Model("linear_regression", linear_regression, make_linear_regression, handwritten.linear_regression),
-        Model("garch", loops.garch, make_garch, handwritten_loops.garch, jax_loops.garch),
-        Model("hmm", loops.hmm, make_hmm, handwritten_loops.hmm, jax_loops.hmm),
-    )
-}

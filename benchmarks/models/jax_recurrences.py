@@ -1,11 +1,11 @@
-"""The recurrences of `loops` for JAX, by `lax.scan`: unrolled, their first call would take minutes."""
+"""The recurrences of `recurrences` for JAX, by `lax.scan`: unrolled, their first call would take minutes."""
 
 from collections.abc import Callable
 from typing import Any
 
 
 def garch() -> Callable[..., Any]:
-    """As `loops.garch`."""
+    """As `recurrences.garch`."""
     import jax
     import jax.numpy as jnp
 
@@ -22,7 +22,7 @@ def garch() -> Callable[..., Any]:
 
 
 def hmm() -> Callable[..., Any]:
-    """As `loops.hmm`."""
+    """As `recurrences.hmm`."""
     import jax
     import jax.numpy as jnp
     from jax.scipy.special import logsumexp

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.models import Array, Data, Model
+from benchmarks.models.model import Array, Data, Model
 
 
 def models_in(folder: Path, data: Path) -> dict[str, Model]:

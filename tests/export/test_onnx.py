@@ -7,7 +7,7 @@ import onnxruntime
 import pytest
 
 import jitad
-from benchmarks.models import MODELS
+from benchmarks.models.table import MODELS
 from jitad import UnsupportedOperationError
 from jitad.export.onnx.elementwise import FORMULAS, LOGICAL, OPERATORS
 from jitad.export.onnx.export import export

@@ -14,7 +14,7 @@ import pytest
 import scipy.sparse
 
 import jitad
-from benchmarks.models import MODELS
+from benchmarks.models.table import MODELS
 from jitad import SignatureError, TapeFileError
 from jitad.export.data import tape_data, tape_of
 from jitad.tape.builder import Builder

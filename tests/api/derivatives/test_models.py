@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.models import MODELS
+from benchmarks.models.table import MODELS
 from jitad import hessian, jacobian, jit_grad
 from jitad.call.build.specialize import build
 from jitad.testing.checks import assert_same_as_fresh
