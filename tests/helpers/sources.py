@@ -1,4 +1,4 @@
-"""The sources of the product as the tests of its shape read them: modules, imports, private names, functions."""
+"""The sources as the tests of their shape read them: modules, imports, private names, functions."""
 from __future__ import annotations
 
 import ast
@@ -8,6 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted([*ROOT.glob("jitad/**/*.py"), *ROOT.glob("cache/**/*.py")])
+ALL_FILES = [*FILES, *sorted([*ROOT.glob("tests/**/*.py"), *ROOT.glob("benchmarks/**/*.py")])]
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -19,6 +20,7 @@ def module_of(path: Path) -> str:
 
 
 MODULES = {module_of(path): path for path in FILES}
+ALL_MODULES = {module_of(path): path for path in ALL_FILES}
 
 
 @functools.cache
@@ -31,7 +33,7 @@ def room_of(module: str) -> str:
     return module.split(".")[1] if "." in module else "__init__"
 
 
-def imports(path: Path, packages: tuple[str, ...] = ("jitad",)) -> Iterator[tuple[str, int]]:
+def imports(path: Path, *packages: str) -> Iterator[tuple[str, int]]:
     """(module, line) of every import of these packages in a file, inside functions and for type checkers too."""
     package = module_of(path).split(".")
     if path.name != "__init__.py":
@@ -43,14 +45,14 @@ def imports(path: Path, packages: tuple[str, ...] = ("jitad",)) -> Iterator[tupl
         elif isinstance(node, ast.ImportFrom):
             above = package[:len(package) - node.level + 1] if node.level else []
             base = ".".join([*above, *filter(None, [node.module])])
-            found = [name if (name := f"{base}.{alias.name}") in MODULES else base for alias in node.names]
+            found = [name if (name := f"{base}.{alias.name}") in ALL_MODULES else base for alias in node.names]
         yield from ((name, node.lineno) for name in found if name.split(".")[0] in packages)
 
 
 def graph() -> dict[str, set[str]]:
-    """What each module of jitad imports of jitad."""
-    return {module: {target for target, _ in imports(path) if target in MODULES} - {module}
-            for module, path in MODULES.items()}
+    """What each module imports of jitad, of the benchmarks and of the tests."""
+    return {module: {target for target, _ in imports(path, "jitad", "benchmarks", "tests") if target in ALL_MODULES}
+            - {module} for module, path in ALL_MODULES.items()}
 
 
 def circles(edges: dict[str, set[str]]) -> list[list[str]]:
