@@ -17,14 +17,23 @@ STRANGERS = [("compile", "trace")]                  # rooms on different floors 
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 # The same inside the large rooms, of their folders and files.
-INSIDE: dict[str, list[list[str]]] = {
+INSIDE = {
+    "trace": [
+        ["where", "leaves", "pytree", "reasons", "impure"], ["dispatch"], ["substitutes"], ["arrays"], ["ufuncs"],
+        ["values"], ["recorder"], ["templates", "loop_body"], ["numpy_rules"], ["complexes"], ["scipy_rules"],
+        ["captures"], ["record"],
+    ],
+    "compile": [
+        ["llvm", "loops", "math"], ["plan", "scalar"], ["lower", "routines"], ["emit", "reference"], ["entry"],
+        ["tapemachine"],
+    ],
 }
 
 NUMBA_OUTSIDE = {"jitad/integrations/nutpie.py": "a C function that copies a vector, made once when first needed"}
 
-UPWARD_AT_MOST = 8
-CIRCLES_AT_MOST = 10
-PRIVATE_USES_AT_MOST = 66
+UPWARD_AT_MOST = 0
+CIRCLES_AT_MOST = 4
+PRIVATE_USES_AT_MOST = 37
 PRIMITIVES_OUTSIDE_AT_MOST = 2
 
 
