@@ -19,9 +19,9 @@ FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 # The same inside the large rooms, of their folders and files.
 INSIDE = {
     "trace": [
-        ["where", "leaves", "pytree", "reasons", "impure"], ["dispatch"], ["substitutes"], ["arrays"], ["ufuncs"],
-        ["values"], ["recorder"], ["templates", "loop_body"], ["numpy_rules"], ["complexes"], ["scipy_rules"],
-        ["captures"], ["record"],
+        ["attempts", "impure", "leaves", "pytree", "reasons", "where"], ["catching", "dispatch"],
+        ["arrays", "substitutes", "ufuncs"], ["values"], ["recorder"], ["loop_body", "templates"], ["numpy_rules"],
+        ["complexes", "scipy_rules"], ["captures"], ["record"],
     ],
     "compile": [
         ["llvm", "loops", "math"], ["plan", "scalar"], ["lower", "routines"], ["emit", "reference"], ["entry"],
