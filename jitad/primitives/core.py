@@ -151,7 +151,8 @@ def elementwise(name: str, ufunc: np.ufunc, partials: Callable[..., Any] | None 
 def pointwise(name: str, evaluate: Callable[..., Any], infer: Callable[..., Aval], **traits: Any) -> Primitive:
     """A row of which one element of each operand makes one of the result. What is no ufunc has a rule `resolve`."""
     traits.setdefault("can_fail", False)
-    return Primitive(name, evaluate, infer, "elementwise", enter=_entered, virtual=True, separable=True, **traits)
+    return Primitive(name, evaluate, infer, "elementwise", enter=_entered, virtual=True, storable=True,
+                     separable=True, **traits)
 
 
 def _draw(rng: np.random.Generator, interval: Any, shape: tuple[int, ...]) -> Any:

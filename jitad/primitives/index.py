@@ -32,14 +32,15 @@ def _scatter(x: Any, *index: Any, axes: tuple[int, ...], shape: tuple[int, ...])
 
 
 gather: Primitive = linear(
-    "gather", kind="gather", evaluate=_gather, infer=_gather_infer, virtual=True, moves=True, tame=True, separable=True,
+    "gather", kind="gather", evaluate=_gather, infer=_gather_infer, virtual=True, rearranges=True, counting=True,
+    moves=True, tame=True, separable=True,
     vjp=lambda ct, y, x, *index, axes: (scatter(ct, *index, axes=axes, shape=x.shape), *(None for _ in index)),
     samples=lambda rng: [((rng.normal(size=(3, 4)), np.array([2, 0, 2])), {"axes": (0,)}),
                          ((rng.normal(size=(3, 4, 2)), np.array([1, -1]), np.array([0, 3])), {"axes": (2, 1)})])
 """`x` indexed along `axes` by integer arrays of one shape, whose dimensions come first in the result."""
 
 scatter: Primitive = linear(
-    "scatter", kind="scatter", evaluate=_scatter, moves=True, tame=True,
+    "scatter", kind="scatter", evaluate=_scatter, scatters=True, moves=True, tame=True,
     infer=lambda x, *index, axes, shape: Aval(shape, x.dtype),
     vjp=lambda ct, y, x, *index, axes, shape: (gather(ct, *index, axes=axes), *(None for _ in index)),
     samples=lambda rng: [((rng.normal(size=(3, 4)), np.array([2, 0, 2])), {"axes": (1,), "shape": (4, 5)})])
@@ -89,7 +90,8 @@ trusted = pointwise("trusted", evaluate=lambda i, length: i, infer=lambda i, len
 
 
 _reshape = linear(
-    "reshape", kind="reshape", cost=0, can_fail=False, virtual=True, moves=True, tame=True, separable=True,
+    "reshape", kind="reshape", cost=0, rearranges=True, can_fail=False,
+    virtual=True, moves=True, tame=True, separable=True,
     evaluate=lambda x, shape: np.reshape(x, shape),
     infer=lambda x, shape: Aval(shape, x.dtype),
     vjp=lambda ct, y, x, shape: (reshape(ct, x.shape),),
@@ -206,6 +208,7 @@ def _triangle(name: str, function: Any) -> Primitive:
     prim = linear(name, kind="triangle", evaluate=lambda x, k: function(x, k),
                   infer=lambda x, k: Aval(x.shape, x.dtype),
                   vjp=lambda ct, y, x, k: (prim(ct, k=k),), lower=name == "tril", cost=0, can_fail=False, virtual=True,
+                  counting=True, storable=True,
                   moves=True, tame=True, separable=True,
                   samples=lambda rng: [((rng.normal(size=(3, 4)),), {"k": 1}),
                                        ((rng.normal(size=(2, 3, 3)),), {"k": -1})])

@@ -47,7 +47,7 @@ so that there are just so many."""
 
 searchsorted = Primitive(
     "searchsorted", kind="search", evaluate=lambda a, v, side: np.searchsorted(a, v, side),
-    infer=lambda a, v, side: Aval(v.shape, INTP), cost=30, virtual=True,
+    infer=lambda a, v, side: Aval(v.shape, INTP), cost=30, virtual=True, counting=True, storable=True,
     below=lambda a, v, side: a.shape[0] + 1,
     samples=lambda rng: [
         ((np.sort(_with_ties(rng, n)), _with_ties(rng, 3, 4)), {"side": side})
@@ -67,7 +67,7 @@ def _iota(x: Any, axis: int) -> Any:
 
 iota = Primitive(
     "iota", kind="iota", evaluate=_iota, infer=lambda x, axis: Aval(x.shape, INTP),
-    cost=0, virtual=True, shape_only=True, below=lambda x, axis: x.shape[axis],
+    cost=0, virtual=True, counting=True, shape_only=True, below=lambda x, axis: x.shape[axis],
     samples=lambda rng: [((rng.normal(size=(3, 4)),), {"axis": 1}), ((rng.normal(size=5),), {"axis": 0})])
 """For each element of `x` its place along `axis`."""
 

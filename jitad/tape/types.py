@@ -129,6 +129,12 @@ class Primitive:
     commutes: bool = False                               # the order of its two operands does not matter
     separable: bool = False                              # for a batch at once it costs what the examples cost
 
+    # --- how the compiler makes it ---
+    rearranges: bool = False                             # each element is one of the first operand's
+    scatters: bool = False                               # its operand's elements are added up in an array of zeros
+    counting: bool = False                               # elements depend on more than the operands' at the same place
+    storable: bool = False                               # virtual, but stored where it is read often
+
     # --- what is known of the result ---
     accumulate: str = ""                                 # the operation by which it gathers up elements
     identity: float | bool = 0                           # the result over nothing, of a reduction

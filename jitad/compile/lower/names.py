@@ -41,5 +41,5 @@ def unique_names(tape: Tape) -> dict[int, str]:
         take(number, plain_name(name, f"x{number}"))
     for number, node in enumerate(tape.nodes):
         if number not in names:
-            take(number, f"{node.prim.name.removeprefix('reduce_')}_{number}")
+            take(number, f"{str(node.prim).removeprefix('reduce_')}_{number}")
     return names

@@ -3,7 +3,7 @@ so far."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from itertools import count
@@ -52,7 +52,7 @@ class Scope:
         self.block = 0                                  # rows in a block of the current group, 0: not blocked
         self.filled: set[int] = set()
         self.further: list[WorkArray] = []
-        self.numbered = outer.numbered if outer is not None else count(1)
+        self.numbered: Iterator[int] = outer.numbered if outer is not None else count(1)
         if outer is not None:                           # names that are unique in the kernel
             self.names = {number: self.unique(name) for number, name in self.names.items()}
 
@@ -96,13 +96,13 @@ class Scope:
         dtype = tag(node.aval.dtype)
         if number in self.sources:
             return self.sources[number](at)
-        if node.prim.kind == "const":
+        if node.constant is not None:
             if node.aval.ndim == 0:
-                return const(node.params["value"].value.item(), dtype)
+                return const(node.constant.item(), dtype)
             return self._load(self._constant(number).name, node.aval.shape, at, dtype, True)
-        if number in self.numbers or (node.prim.kind != "input" and node.aval.ndim == 0):
+        if number in self.numbers or (node.aval.ndim == 0 and not node.is_input):
             return var(self.names[number], dtype)
-        if node.prim.kind == "input":
+        if node.is_input:
             return self._load(self.names[number], node.aval.shape, at, dtype, self.layouts[number] == "C")
         slot = self.touch(number)
         if slot.local:
@@ -201,10 +201,10 @@ class Scope:
             self.body.append(Fill(self.touch(number).name, self.identity(number, op).args[0]))
 
     def operand(self, number: int) -> str:
-        kind = self.tape.nodes[number].prim.kind
-        if kind == "const":
+        node = self.tape.nodes[number]
+        if node.constant is not None:
             return self._constant(number).name
-        return self.names[number] if kind == "input" else self.touch(number).name
+        return self.names[number] if node.is_input else self.touch(number).name
 
     def guarded(self, number: int) -> list[Statement]:
         """Stop where a value on which the user's code branched is not what it was."""

@@ -13,8 +13,6 @@ from jitad.compile.plan.pull import Pull
 from jitad.compile.plan.roots import Root
 from jitad.tape.tape import Tape
 
-COUNTING = frozenset({"iota", "triangle", "gather", "search"})     # whose elements depend on more than the flat index
-
 
 @dataclass(frozen=True)
 class Addressing:
@@ -65,7 +63,7 @@ def _mergeable(root: Root, place: int, memory: Addressing) -> bool:
         return steps.get(names[outer], 0) == length * steps.get(names[inner], 0)
 
     assert isinstance(root.node, int)
-    if any(tape.nodes[number].prim.kind in COUNTING for number in (root.node, *(n for n, _ in root.evaluated))):
+    if any(tape.nodes[number].prim.counting for number in (root.node, *(n for n, _ in root.evaluated))):
         return False
     target = root.target(memory.pull, root.at(names))
     return steady(target, tape.nodes[root.node].aval.shape, True) and all(

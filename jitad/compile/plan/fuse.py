@@ -18,15 +18,14 @@ from typing import Any
 from jitad.compile.plan.index import Affine, Indices
 from jitad.compile.plan.prepare import wrapped
 from jitad.compile.plan.pull import Pull, Survey
-from jitad.compile.plan.roots import Check, Root, _check_root, roots_of, sums, views_of
+from jitad.compile.plan.roots import Check, Root, adds_up, check_root, roots_of, sums, views_of
+from jitad.passes.optimise.crossed import private
 from jitad.tape.expr import COMPARISONS, Expr
 from jitad.tape.tape import Tape
+from jitad.tape.types import Node
 
-VIRTUAL = frozenset({"elementwise", "view", "gather", "search", "iota", "reshape", "triangle", "input", "const"})
 DEAR = 4          # cost from which a value is stored rather than computed twice
 LONG = 32         # length from which a loop is worth vectorising
-STORABLE = frozenset({"elementwise", "triangle", "search"})
-OWN_COST = {"gather": 1, "search": 30, "iota": 0, "view": 0, "reshape": 0, "triangle": 0}      # else that of the row
 DEEP = 60         # operations nested in one expression
 
 
@@ -82,9 +81,7 @@ def _absorbed(tape: Tape, summed: dict[int, list[int]]) -> set[int]:
     absorbed: set[int] = set()
     for number, leaves in summed.items():
         stack = [i for i in tape.nodes[number].inputs if i not in leaves]
-        absorbed.update(i for i in leaves if tape.nodes[i].prim.kind not in VIRTUAL and len(tape.uses[i]) == 1
-                        and i not in tape.outputs and tape.nodes[i].prim.name in (
-                            "spread", "scatter", "contract", "reduce_sum"))
+        absorbed.update(i for i in leaves if private(tape, i) and adds_up(tape.nodes[i]))
         while stack:
             i = stack.pop()
             absorbed.add(i)
@@ -95,43 +92,46 @@ def _absorbed(tape: Tape, summed: dict[int, list[int]]) -> set[int]:
 def _forced(tape: Tape) -> set[int]:
     """The values that must exist: scalars, what cannot be computed element by element, outputs,
     operands of calls, and what is read out of order."""
-    forced = {o for o in tape.outputs if tape.nodes[o].prim.kind != "input"}
+    forced = {o for o in tape.outputs if not tape.nodes[o].is_input}
     depth = [0] * len(tape.nodes)
     for number, node in enumerate(tape.nodes):
         kind = node.prim.kind
-        if kind not in VIRTUAL or (kind == "elementwise" and node.aval.ndim == 0):
+        if not node.prim.virtual or (node.elementwise and node.aval.ndim == 0):
             forced.add(number)
         if kind == "call":
-            forced.update(i for i in node.inputs if tape.nodes[i].prim.kind != "input")
-        if kind == "scan":
+            forced.update(i for i in node.inputs if not tape.nodes[i].is_input)
+        if node.body is not None:
             forced.update(views_of(tape, i)[-1] for i in node.inputs)
-        if node.prim.name in ("reduce_max", "reduce_min"):
+        if node.prim.accumulate in ("max", "min") and node.prim.below is None:      # not of places
             forced.update(_compared(tape, node.inputs[0]))
-        if kind in ("gather", "reshape"):
-            source = node.inputs[0]
-            if tape.nodes[source].prim.kind in ("elementwise", "triangle", "gather", "search"):
-                forced.add(source)
+        if node.prim.rearranges and node.index_map is None and _takes_time(tape.nodes[node.inputs[0]]):
+            forced.add(node.inputs[0])
         if kind == "search":
             forced.add(views_of(tape, node.inputs[0])[-1])
         depth[number] = 1 + max((depth[i] for i in node.inputs if i not in forced), default=0)
-        if depth[number] > DEEP and kind == "elementwise":
+        if depth[number] > DEEP and node.elementwise:
             forced.add(number)
     forced.update(sums(tape))
     forced.update(g.node for g in tape.guards)
-    return {n for n in forced if tape.nodes[n].prim.kind not in ("input", "const")}
+    return {n for n in forced if not tape.nodes[n].is_leaf}
+
+
+def _takes_time(node: Node) -> bool:
+    """Whether an element of a virtual node is more than one of another."""
+    return not node.is_leaf and (node.prim.storable or node.prim.cost > 0)
 
 
 def _compared(tape: Tape, number: int) -> list[int]:
     """The source of `number`, of which an extremum is taken, if it is compared with something too: with the
     extremum, perhaps, to which an element computed again, with another last bit, would not be equal."""
     source = views_of(tape, number)[-1]
-    stack = [source] if tape.nodes[source].prim.kind == "elementwise" else []
+    stack = [source] if tape.nodes[source].elementwise else []
     while stack:
         for user in tape.uses[stack.pop()]:
             prim = tape.nodes[user].prim
             if prim.name in COMPARISONS:
                 return [source]
-            if prim.kind in ("view", "reshape", "gather"):
+            if prim.rearranges:
                 stack.append(user)
     return []
 
@@ -148,7 +148,7 @@ class _Planner:
 
     def run(self) -> FusionPlan:
         for number in sorted(self.materialised):
-            if self.tape.nodes[number].prim.kind == "pick":
+            if self.tape.nodes[number].picks is not None:
                 self.roots[number] = self.roots[self.tape.nodes[number].inputs[0]]
                 continue
             known = self.known.get(number)
@@ -193,7 +193,7 @@ class _Planner:
         check: Check = ("check", number, length)
         if check not in self.roots:
             known = self.known.get(check)
-            self.roots[check] = known or [_check_root(check, self.tape)]
+            self.roots[check] = known or [check_root(check, self.tape)]
             root, = self.roots[check]
             self._read(root, known is not None)
             self._place(root)
@@ -306,9 +306,8 @@ def _costs(plan: FusionPlan) -> list[int]:
     """For each virtual node the cost of computing one element from what exists."""
     cost = [0] * len(plan.tape.nodes)
     for number, node in enumerate(plan.tape.nodes):
-        if node.prim.kind in VIRTUAL and node.prim.kind not in ("input", "const"):
-            own = OWN_COST.get(node.prim.kind, node.prim.cost)
-            cost[number] = own + sum(cost[i] for i in node.inputs if i not in plan.materialised)
+        if node.prim.virtual and not node.is_leaf:
+            cost[number] = node.prim.cost + sum(cost[i] for i in node.inputs if i not in plan.materialised)
     return cost
 
 
@@ -329,14 +328,14 @@ def _worth_storing(plan: FusionPlan, absorbed: set[int]) -> set[int]:
     separate = any(r.separate for roots in plan.roots.values() for r in roots)
     for number in range(len(tape.nodes) - 1, -1, -1):
         node = tape.nodes[number]
-        if number in own or node.prim.kind in ("input", "const"):
+        if number in own or node.is_leaf:
             continue
         for user in tape.uses[number]:
             if user in chosen:
                 contexts[number].add(("stored", node.aval.shape))
             else:
                 contexts[number] |= own[user] if user in own else contexts[user]
-        if node.prim.kind not in STORABLE or number in plan.materialised or number in absorbed:
+        if not node.prim.storable or number in plan.materialised or number in absorbed:
             continue
         dear = cost[number] >= DEAR and len(contexts[number]) > 1
         if node.prim is wrapped:                                    # a block of places is cheap, an array is not
@@ -349,11 +348,12 @@ def _worth_storing(plan: FusionPlan, absorbed: set[int]) -> set[int]:
 
 
 def _absorbing(plan: FusionPlan, number: int) -> list[Root]:
-    """The roots of the sum into which an absorbed node went."""
+    """The roots of the sum into which an absorbed node went that adds at computed places."""
     users = plan.tape.uses[number]
     while users and users[0] not in plan.roots:
         users = plan.tape.uses[users[0]]
-    return plan.roots[users[0]] if users and plan.tape.nodes[number].prim.kind == "scatter" else []
+    node = plan.tape.nodes[number]
+    return plan.roots[users[0]] if users and node.prim.scatters and len(node.inputs) > 1 else []
 
 
 def _repeated(plan: FusionPlan, cost: list[int]) -> set[int]:
@@ -366,8 +366,8 @@ def _repeated(plan: FusionPlan, cost: list[int]) -> set[int]:
                 continue
             names = [f"d{d}" for d in root.order]
             for number, at in root.evaluated:
-                kind = plan.tape.nodes[number].prim.kind
-                if kind not in ("elementwise", "search") or cost[number] < 2 or number in plan.materialised:
+                node = plan.tape.nodes[number]
+                if not (node.elementwise or node.prim.cost >= DEAR) or cost[number] < 2 or number in plan.materialised:
                     continue
                 if any(isinstance(i, Expr) for i in at):
                     continue

@@ -7,7 +7,7 @@ import numpy as np
 
 from jitad.passes.optimise.crossed import crossed
 from jitad.primitives.core import alias
-from jitad.primitives.index import trusted, wrapped
+from jitad.primitives.index import gather, scatter, trusted, wrapped
 from jitad.primitives.reduce import parse
 from jitad.tape.builder import Builder, Value
 from jitad.tape.tape import Tape
@@ -30,19 +30,19 @@ def prepare(tape: Tape, layouts: tuple[str, ...]) -> Tape:
     values: dict[int, Value] = {}
     for number, name in zip(tape.inputs, tape.names, strict=True):
         values[number] = builder.input(tape.nodes[number].aval, name)
-    shared = _indexed(tape, "gather") & _indexed(tape, "scatter")
+    shared = _indexed(tape, gather) & _indexed(tape, scatter)
     for number, node in enumerate(tape.nodes):
         if number not in values:
             builder.line = node.where
             operands = [values[i] for i in node.inputs]
-            if node.prim.name in ("gather", "scatter"):
+            if node.prim in (gather, scatter):
                 operands[1:] = [builder.value(builder.apply(wrapped, [v.number], {"lengths": at[1:]}, node.where))
                                 if at in shared else v for v, at in zip(operands[1:], _places(tape, node), strict=True)]
             values[number] = _rebuilt(builder, node, operands, [in_memory.get(i, True) for i in node.inputs])
     outputs: list[Value] = []
     for place, o in enumerate(tape.outputs):
         value = values[o]
-        fresh = value.node.prim.kind not in ("input", "const") and value.number not in [v.number for v in outputs]
+        fresh = not value.node.is_leaf and value.number not in [v.number for v in outputs]
         outputs.append(value if fresh else _copied(value, place))
     for guard in tape.guards:
         builder.guard(values[guard.node], guard.expected, guard.where)
@@ -50,7 +50,7 @@ def prepare(tape: Tape, layouts: tuple[str, ...]) -> Tape:
 
 
 def _rebuilt(builder: Builder, node: Node, operands: list[Value], contiguous: list[bool]) -> Value:
-    if node.prim.kind == "const":
+    if node.is_leaf:
         return builder.value(builder.constant(node))
     prim = gemm if node.prim.kind == "contract" and for_blas(node, [v.aval for v in operands]) else node.prim
     if prim.kind == "call":
@@ -66,11 +66,11 @@ def _places(tape: Tape, node: Node) -> list[tuple[int, int]]:
     return [(i, shape[axis]) for axis, i in zip(node.params["axes"], node.inputs[1:], strict=True)]
 
 
-def _indexed(tape: Tape, name: str) -> set[tuple[int, int]]:
+def _indexed(tape: Tape, prim: Primitive) -> set[tuple[int, int]]:
     """What `_places` finds of all nodes of a kind, but for constants and numbers."""
-    return {(i, length) for node in tape.nodes if node.prim.name == name for i, length in _places(tape, node)
+    return {(i, length) for node in tape.nodes if node.prim is prim for i, length in _places(tape, node)
             if tape.nodes[i].aval.ndim and tape.nodes[i].aval.dtype == np.int64
-            and tape.nodes[i].prim.kind != "const" and tape.nodes[i].prim not in (wrapped, trusted)}
+            and tape.nodes[i].constant is None and tape.nodes[i].prim not in (wrapped, trusted)}
 
 
 def _copied(value: Value, slot: int) -> Value:

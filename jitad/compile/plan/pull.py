@@ -62,32 +62,34 @@ class Pull:
     def body(self, number: int, at: Indices) -> Expr:
         """The same, computed also when the node itself is materialised."""
         node = self.tape.nodes[number]
-        kind = node.prim.kind
-        if kind == "elementwise":
-            return self._elementwise(node, at)
-        if kind == "view":
-            return self.element(node.inputs[0], through(node.params["index"], at))
-        if kind == "gather":
-            return self.element(node.inputs[0], self.gathered(node, at))
-        if kind == "search":
-            return self._place_among(node, self.element(node.inputs[1], at))
-        if kind == "iota":
-            return as_expr(at[node.params["axis"]])
-        if kind == "reshape":
-            source = self.tape.nodes[node.inputs[0]].aval.shape
-            return self.element(node.inputs[0], unflattened(flattened(at, node.aval.shape), source))
-        if kind == "triangle":
-            row, column = as_expr(at[-2]), as_expr(at[-1])
-            inside = column <= row + node.params["k"] if node.prim.name == "tril" else column >= row + node.params["k"]
-            return select(inside, self.element(node.inputs[0], at), 0)
-        if kind in ("input", "const"):
+        if node.is_leaf:
             return self.read(number, at)
-        raise AssertionError(f"{node.prim.name} is not computed element by element")
+        if node.elementwise:
+            return self._elementwise(node, at)
+        return ELEMENTS[node.prim.kind](self, node, at)
+
+    def _viewed(self, node: Node, at: Indices) -> Expr:
+        return self.element(node.inputs[0], through(node.params["index"], at))
+
+    def _looked_up(self, node: Node, at: Indices) -> Expr:
+        return self.element(node.inputs[0], self.gathered(node, at))
+
+    def _counted(self, node: Node, at: Indices) -> Expr:
+        return as_expr(at[node.params["axis"]])
+
+    def _reshaped(self, node: Node, at: Indices) -> Expr:
+        source = self.tape.nodes[node.inputs[0]].aval.shape
+        return self.element(node.inputs[0], unflattened(flattened(at, node.aval.shape), source))
+
+    def _in_triangle(self, node: Node, at: Indices) -> Expr:
+        row, column = as_expr(at[-2]), as_expr(at[-1])
+        inside = column <= row + node.params["k"] if node.prim.lower else column >= row + node.params["k"]
+        return select(inside, self.element(node.inputs[0], at), 0)
 
     def _elementwise(self, node: Node, at: Indices) -> Expr:
         dtype = tag(node.aval.dtype)
         operands = [self.element(i, at) for i in node.inputs]
-        if node.prim.name == "cast":
+        if node.prim.scalar is None:                                # a cast
             return converted(operands[0], dtype)
         operands = [cast(x, "i8") if x.dtype in NARROW else x for x in operands]
         if node.prim.name == "div" and dtype == "f8":
@@ -98,7 +100,6 @@ class Pull:
         shared = logistic_form(node.prim.name, operands)
         if shared is not None:
             return shared
-        assert node.prim.scalar is not None
         result = node.prim.scalar(*operands, **node.params)
         return cast(result, dtype) if result.dtype != dtype else result
 
@@ -106,10 +107,11 @@ class Pull:
         """The reciprocal of a number that divides a whole array: one division instead of one for each
         element. Where it would overflow, the kernel stops (see `Nest`)."""
         node = self.tape.nodes[number]
-        if not at or node.prim.kind != "view" or any(terms for _, terms in node.params["index"]):
+        index = node.index_map
+        if not at or index is None or any(terms for _, terms in index):
             return None
-        source, at = node.inputs[0], tuple(Affine(offset) for offset, _ in node.params["index"])
-        if self.tape.nodes[source].prim.kind == "const":
+        source, at = node.inputs[0], tuple(Affine(offset) for offset, _ in index)
+        if self.tape.nodes[source].constant is not None:
             return None
         known = self.inverses.get((source, at))
         if known is None:
@@ -136,11 +138,11 @@ class Pull:
         if self._below(number) <= length:
             return cast(value, "i8")
         node = self.tape.nodes[number]
+        several = node.prim is wrapped
         if self.checked is not None:
-            several = node.prim is wrapped
             for index in zip(node.inputs, node.params["lengths"], strict=True) if several else [(number, length)]:
                 self.checked(*index)
-        if node.prim is wrapped or (node.prim.kind == "const" and (node.params["value"].value >= 0).all()):
+        if several or (node.constant is not None and (node.constant >= 0).all()):
             return cast(value, "i8")
         value = cast(value, "i8")
         return select(value < 0, value + length, value)
@@ -148,14 +150,20 @@ class Pull:
     def _below(self, number: int) -> float:
         """A bound of integers that are never negative, by the row that makes them; infinity where none is known."""
         node = self.tape.nodes[number]
-        while node.prim.kind in ("view", "gather", "reshape"):
+        while node.prim.rearranges:
             node = self.tape.nodes[node.inputs[0]]
         below = node.prim.below
         return below(*(self.tape.nodes[i].aval for i in node.inputs), **node.params) if below else math.inf
 
-    def _place_among(self, node: Node, value: Expr) -> Expr:
-        """How many elements of a sorted array come before `value`: counted if they are few, else by bisection
+    def scattered(self, node: Node, at: Indices) -> Indices:
+        """Where the operand's element at `at` is added."""
+        index = node.params.get("index")
+        return through(index, at) if index is not None else self.gathered(node, at)
+
+    def _place_among(self, node: Node, at: Indices) -> Expr:
+        """How many elements of a sorted array come before a value: counted if they are few, else by bisection
         without branches, which runs in vector lanes."""
+        value = self.element(node.inputs[1], at)
         table, = self.tape.nodes[node.inputs[0]].aval.shape
 
         def before(at: Index) -> Expr:
@@ -186,6 +194,12 @@ class Pull:
         return call("mul", a, b) if a.dtype != "b1" else call("and", a, b)
 
 
+ELEMENTS: dict[str, Callable[[Pull, Node, Indices], Expr]] = {
+    "view": Pull._viewed, "gather": Pull._looked_up, "search": Pull._place_among, "iota": Pull._counted,
+    "reshape": Pull._reshaped, "triangle": Pull._in_triangle}
+"""By the kind of the row, if it is virtual and not elementwise."""
+
+
 class Survey(Pull):
     """What is read and evaluated, at which indices. No index depends on a float, so of floats there are no
     expressions. `checked` is told of each computed index and answers with what is to be read for it."""
@@ -198,8 +212,8 @@ class Survey(Pull):
     def _read(self, number: int, at: Indices) -> Expr:
         node = self.tape.nodes[number]
         dtype = tag(node.aval.dtype)
-        if node.prim.kind == "const" and not node.aval.shape:
-            return const(node.params["value"].value.item(), dtype)
+        if node.constant is not None and not node.aval.shape:
+            return const(node.constant.item(), dtype)
         self.reads[number, at] = None
         return SOME.get(dtype) or Expr("load", (f"%{number}",), dtype)
 

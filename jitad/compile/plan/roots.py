@@ -6,7 +6,7 @@ is virtual and pulled into the roots that need it.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -14,14 +14,13 @@ from typing import Any
 from jitad.compile.plan.index import Affine, Indices, as_expr, through, variable, weighted
 from jitad.compile.plan.pull import Pull
 from jitad.passes.optimise.crossed import addends, private
+from jitad.primitives.elementwise import add
 from jitad.primitives.reduce import parse
 from jitad.tape.expr import Expr, cast
 from jitad.tape.tape import Tape
 from jitad.tape.types import Node
 
 BOOLEAN_OPS = {"add": "or", "max": "or", "min": "and"}
-OPS = {"reduce_sum": "add", "contract": "add", "reduce_max": "max", "reduce_min": "min", "reduce_any": "or",
-       "reduce_all": "and", "reduce_first": "min"}
 Check = tuple[str, int, int]           # ("check", index node, length): a computed index is within bounds
 
 
@@ -63,7 +62,7 @@ class Root:
         return (self.level, tuple(self.extents[d] for d in self.order), place, self.separate or None)
 
 
-def map_root(number: int, node: Node) -> Root:
+def map_root(number: int, node: Node, tape: Tape) -> Root:
     return Root(number, "store", node.aval.shape, lambda pull, at: pull.body(number, at), lambda pull, at: at)
 
 
@@ -72,9 +71,10 @@ def _base_root(target: int, number: int, node: Node) -> Root:
                 kind="update")
 
 
-def _reduce_root(target: int, node: Node, shape: tuple[int, ...]) -> Root:
+def _reduce_root(target: int, node: Node, tape: Tape) -> Root:
     operand, axes = node.inputs[0], node.params["axes"]
-    return Root(target, OPS[node.prim.name], shape, lambda pull, at: pull.element(operand, at),
+    shape = tape.nodes[operand].aval.shape
+    return Root(target, node.prim.accumulate, shape, lambda pull, at: pull.element(operand, at),
                 lambda pull, at: tuple(i for d, i in enumerate(at) if d not in axes), kind="reduce")
 
 
@@ -92,19 +92,18 @@ def _contract_root(target: int, node: Node, tape: Tape) -> Root:
 def _update_root(target: int, node: Node, tape: Tape) -> Root:
     operand = node.inputs[0]
     shape = tape.nodes[operand].aval.shape
-    if node.prim.kind == "spread":
-        return Root(target, "add", shape, lambda pull, at: pull.element(operand, at),
-                    lambda pull, at: through(node.params["index"], at), kind="update")
     return Root(target, "add", shape, lambda pull, at: pull.element(operand, at),
-                lambda pull, at: pull.gathered(node, at), kind="update")
+                lambda pull, at: pull.scattered(node, at), kind="update")
 
 
-def _part_roots(number: int, node: Node, tape: Tape) -> Iterable[Root]:
-    axis, start = node.params["axis"], 0
+def _part_roots(number: int, node: Node, tape: Tape) -> list[Root]:
+    axis, start, roots = node.params["axis"], 0, []
     for part in node.inputs:
         shape = tape.nodes[part].aval.shape
-        yield Root(number, "store", shape, partial(_element, part), partial(_shifted, axis, start), kind="update")
+        roots.append(Root(number, "store", shape, partial(_element, part), partial(_shifted, axis, start),
+                          kind="update"))
         start += shape[axis]
+    return roots
 
 
 def _shifted(axis: int, start: int, pull: Pull, at: Indices) -> Indices:
@@ -113,10 +112,11 @@ def _shifted(axis: int, start: int, pull: Pull, at: Indices) -> Indices:
 
 def _assignment_roots(number: int, node: Node, tape: Tape) -> list[Root]:
     """The old elements, then what is stored over them."""
-    base, *values = node.inputs[:2] if node.prim.kind == "put" else node.inputs
+    base, *values = node.inputs
     first = Root(number, "store", node.aval.shape, partial(_element, base), lambda pull, at: at, kind="update")
-    targets: list[Any] = [partial(_through, index) for index in node.params.get("indices", ())]
-    if node.prim.kind == "put":
+    indices = node.params.get("indices")
+    targets: list[Any] = [partial(_through, index) for index in indices or ()]
+    if indices is None:                                 # at computed places, which are further operands
         values, targets = values[:1], [partial(_gathered, node)]
     return [first, *(Root(number, "store", tape.nodes[v].aval.shape, partial(_element, v), target, kind="update",
                           after=[first]) for v, target in zip(values, targets, strict=True))]
@@ -134,7 +134,7 @@ def _through(index: Any, pull: Pull, at: Indices) -> Indices:
     return through(index, at)
 
 
-def _running_root(number: int, node: Node) -> Root:
+def _running_root(number: int, node: Node, tape: Tape) -> Root:
     axis, reverse, shape = node.params["axis"], node.params["reverse"], node.aval.shape
 
     def turned(at: Indices) -> Indices:
@@ -148,7 +148,7 @@ def _running_root(number: int, node: Node) -> Root:
                 lambda pull, at: turned(at), kind="running", factor=factor if len(node.inputs) == 2 else None)
 
 
-def _check_root(check: Check, tape: Tape) -> Root:
+def check_root(check: Check, tape: Tape) -> Root:
     _, index, length = check
 
     def value(pull: Pull, at: Indices) -> Expr:
@@ -164,10 +164,10 @@ def sums(tape: Tape) -> dict[int, list[int]]:
     inner: set[int] = set()
     for number in range(len(tape.nodes) - 1, -1, -1):
         node = tape.nodes[number]
-        if node.prim.name != "add" or node.aval.ndim == 0 or number in inner:
+        if node.prim is not add or node.aval.ndim == 0 or number in inner:
             continue
         leaves = addends(tape, number)
-        accumulating = [i for i in leaves if tape.nodes[i].prim.kind in ("spread", "scatter") and private(tape, i)]
+        accumulating = [i for i in leaves if tape.nodes[i].prim.scatters and private(tape, i)]
         if not accumulating or len(set(leaves)) < len(leaves):
             continue
         result[number] = leaves
@@ -190,37 +190,42 @@ def roots_of(tape: Tape, number: int, leaves: list[int] | None) -> list[Root]:
 
 
 def _roots_of(tape: Tape, number: int, leaves: list[int] | None) -> list[Root]:
-    node = tape.nodes[number]
-    kind = node.prim.kind
     if leaves is not None:
         return [_addend_root(tape, number, i) for i in leaves]
-    if kind == "reduce":
-        return [_reduce_root(number, node, tape.nodes[node.inputs[0]].aval.shape)]
-    if kind == "contract":
-        return [_contract_root(number, node, tape)]
-    if kind in ("spread", "scatter"):
-        return [_update_root(number, node, tape)]
-    if kind == "concatenate":
-        return list(_part_roots(number, node, tape))
-    if kind in ("update", "put"):
-        return _assignment_roots(number, node, tape)
-    if kind in ("cumulative", "recurrence"):
-        return [_running_root(number, node)]
-    if kind == "scan":
-        return [Root(number, "scan", (), _nothing, _nothing, kind="scan",
-                     reads=[(i, ()) for operand in node.inputs for i in views_of(tape, operand)])]
-    if kind == "call":
-        return [Root(number, "call", (), _nothing, _nothing, kind="call",
-                     reads=[(i, ()) for i in node.inputs])]
-    return [map_root(number, node)]
+    return _own_roots(number, tape.nodes[number], tape)
+
+
+def _own_roots(target: int, node: Node, tape: Tape) -> list[Root]:
+    """Those that make `node` at the place of `target`, which may be a sum of it and others."""
+    made = ROOTS.get(node.prim.kind, map_root)(target, node, tape)
+    return made if isinstance(made, list) else [made]
+
+
+def plain_view(node: Node) -> bool:
+    """Whether a node is a view or a reshape: at no computed places."""
+    return node.prim.rearranges and len(node.inputs) == 1
+
+
+def adds_up(node: Node) -> bool:
+    """Whether the elements of a node are sums into which it adds one by one."""
+    return node.prim.scatters or node.prim.accumulate == "add"
 
 
 def views_of(tape: Tape, number: int) -> list[int]:
     """The node, what it is a view of, and so on."""
     chain = [number]
-    while tape.nodes[chain[-1]].prim.kind in ("view", "reshape"):
+    while plain_view(tape.nodes[chain[-1]]):
         chain.append(tape.nodes[chain[-1]].inputs[0])
     return chain
+
+
+def _scan_root(number: int, node: Node, tape: Tape) -> Root:
+    return Root(number, "scan", (), _nothing, _nothing, kind="scan",
+                reads=[(i, ()) for operand in node.inputs for i in views_of(tape, operand)])
+
+
+def _call_root(number: int, node: Node, tape: Tape) -> Root:
+    return Root(number, "call", (), _nothing, _nothing, kind="call", reads=[(i, ()) for i in node.inputs])
 
 
 def _nothing(pull: Pull, at: Indices) -> Any:
@@ -229,11 +234,14 @@ def _nothing(pull: Pull, at: Indices) -> Any:
 
 def _addend_root(tape: Tape, target: int, number: int) -> Root:
     node = tape.nodes[number]
-    if private(tape, number):
-        if node.prim.kind in ("spread", "scatter"):
-            return _update_root(target, node, tape)
-        if node.prim.kind == "contract":
-            return _contract_root(target, node, tape)
-        if node.prim.name == "reduce_sum":
-            return _reduce_root(target, node, tape.nodes[node.inputs[0]].aval.shape)
+    if private(tape, number) and adds_up(node):
+        root, = _own_roots(target, node, tape)
+        return root
     return _base_root(target, number, node)
+
+
+ROOTS: dict[str, Callable[[int, Node, Tape], Root | list[Root]]] = {
+    "reduce": _reduce_root, "contract": _contract_root, "spread": _update_root, "scatter": _update_root,
+    "concatenate": _part_roots, "update": _assignment_roots, "put": _assignment_roots, "cumulative": _running_root,
+    "recurrence": _running_root, "scan": _scan_root, "call": _call_root}
+"""By the kind of the row; any other has its value in one loop nest."""

@@ -13,15 +13,13 @@ import numpy as np
 
 from jitad.compile.loops import DTYPE_TAGS
 from jitad.compile.tapemachine.opcodes import OpCode
+from jitad.primitives.core import alias
 from jitad.primitives.reduce import parse
 from jitad.tape.tape import needed
-from jitad.tape.types import TABLE, Aval, Node, Primitive
+from jitad.tape.types import TABLE, Node, Primitive
 
 LIMIT = 1 << 30               # operations, whose places are 32-bit numbers
-FILLING = frozenset("spread scatter tril triu".split())
-MOVES = frozenset("view reshape concatenate update tril triu spread".split())
-INDEXED = {"gather": 1, "put": 2, "scatter": 1}     # and where their integer arrays begin
-BINARY = {"reduce_sum": "add", "reduce_any": "logical_or", "reduce_all": "logical_and"}
+BINARY = {"add": "add", "or": "logical_or", "and": "logical_and"}      # of two numbers, by what a reduction does
 ZERO = 0                      # the place of what nothing was stored into
 
 
@@ -29,7 +27,7 @@ class Unsuitable(Exception):
     """There is no form of this kind for a node."""
 
     def __init__(self, node: Node | None, why: str):
-        super().__init__(why if node is None else f"{node.prim.name} at {node.where} {why}")
+        super().__init__(why if node is None else f"{node.prim} at {node.where} {why}")
 
 
 class FlatTape:
@@ -105,7 +103,7 @@ class FlatTape:
     def _coded(self, prim: Primitive, places: Sequence[int], params: Any) -> tuple[int, int]:
         sorts = [self.sort[p] for p in places]
         if len(places) > len(self.operands):
-            raise Unsuitable(None, f"{prim.name} takes {len(places)} operands")
+            raise Unsuitable(None, f"{prim} takes {len(places)} operands")
         code = OpCode(prim, tuple(sorted(params.items())), tuple(self._dtypes[s // 2] for s in sorts),
                       tuple(bool(s % 2) for s in sorts))
         if code.carries:
@@ -123,7 +121,7 @@ class FlatTape:
             if not needed[number] or at[number] is not None:
                 continue
             prim = node.prim
-            if prim.kind != "elementwise" or node.aval.shape or node.params:
+            if not prim.elementwise or node.aval.shape or node.params:
                 at[number] = self._node(node)
                 continue
             inputs = node.inputs
@@ -147,32 +145,24 @@ class FlatTape:
             sort.append(found[1])
 
     def _node(self, node: Node) -> Any:
-        prim, params = node.prim, node.params
+        prim, index = node.prim, node.index_map
         if len(self.op) + node.aval.size > self.most:
             raise Unsuitable(node, "is too large")
-        if prim.kind == "const":
-            return self._const(params["value"].value)
+        if node.constant is not None:
+            return self._const(node.constant)
         operands = [self.at[i] for i in node.inputs]
-        if prim.name == "alias":
+        if prim is alias:
             return operands[0]
-        if prim.kind == "elementwise":
+        if prim.elementwise:
             return self._elementwise(node, operands)
-        if prim.name == "view" and not node.aval.shape and params["index"]:
-            return int(operands[0][tuple([offset for offset, _ in params["index"]])])
-        if prim.name in MOVES:
+        if index and not node.aval.shape:
+            return int(operands[0][tuple([offset for offset, _ in index])])
+        if prim.moves:
             return self._moved(node, operands)
-        if prim.name in INDEXED:
-            begin = INDEXED[prim.name]
-            index = [self.nodes[i] for i in node.inputs[begin:]]
-            if any(i.prim.kind != "const" for i in index):
-                raise Unsuitable(node, "is indexed by computed integers")
-            return self._moved(node, [*operands[:begin], *(i.params["value"].value for i in index)])
-        rule: Callable[..., Any] | None = getattr(self, f"_{prim.name}", None)
-        if prim.name in BINARY:
-            return self._reduced(TABLE[BINARY[prim.name]], np.asarray(operands[0]), params["axes"], node.aval)
+        rule = RULES.get(prim.kind)
         if rule is None:
             raise Unsuitable(node, "has no op-codes")
-        return rule(node, *operands)
+        return rule(self, node, *operands)
 
     def _const(self, value: np.ndarray) -> Any:
         places = [self.constant(v, value.dtype) for v in value.ravel()]
@@ -187,25 +177,37 @@ class FlatTape:
 
     def _moved(self, node: Node, operands: Sequence[Any]) -> Any:
         """By the row itself, on places; what it fills up with 0 is the place of a zero."""
-        if node.prim.name in ("spread", "scatter"):
+        begin = len(operands) - len(node.params.get("axes", ()))
+        arrays = [self.nodes[i].constant for i in node.inputs[begin:]]
+        if any(a is None for a in arrays):
+            raise Unsuitable(node, "is indexed by computed integers")
+        operands = [*operands[:begin], *arrays]
+        if node.prim.scatters:
             counts = node.prim.evaluate(np.ones(np.shape(operands[0]), np.int64), *operands[1:], **node.params)
             if counts.max(initial=0) > 1:
                 raise Unsuitable(node, "adds elements up")
         found = np.asarray(node.prim.evaluate(*map(np.asarray, operands), **node.params))
-        if node.prim.name in FILLING and not found.all():
+        if not found.all():
             found = np.where(found == ZERO, self.constant(0, node.aval.dtype), found)
         return found if found.shape else int(found)
 
-    def _reduced(self, prim: Primitive, places: np.ndarray, axes: tuple[int, ...], aval: Aval) -> Any:
+    def _reduce(self, node: Node, places: Any) -> Any:
+        if node.prim.accumulate not in BINARY:
+            raise Unsuitable(node, "has no op-codes")
+        return self._reduced(node, np.asarray(places), node.params["axes"])
+
+    def _reduced(self, node: Node, places: np.ndarray, axes: tuple[int, ...]) -> Any:
         """Pairs, then pairs of pairs: no long chain."""
+        aval = node.aval
         kept = [d for d in range(places.ndim) if d not in axes]
         rows = places.transpose([*kept, *axes]).reshape(aval.size, -1)
-        found = np.array([self._tree(prim, row, aval.dtype) for row in rows.tolist()], np.int64).reshape(aval.shape)
+        found = np.array([self._tree(node, row) for row in rows.tolist()], np.int64).reshape(aval.shape)
         return found if aval.shape else int(found)
 
-    def _tree(self, prim: Primitive, row: list[int], dtype: np.dtype[Any]) -> int:
+    def _tree(self, node: Node, row: list[int]) -> int:
         if not row:
-            return self.constant(prim.name == "logical_and", dtype)
+            return self.constant(node.prim.identity, node.aval.dtype)
+        prim = TABLE[BINARY[node.prim.accumulate]]
         while len(row) > 1:
             pairs = [self.emit(prim, pair) for pair in zip(row[::2], row[1::2], strict=False)]
             row = pairs + row[len(pairs) * 2:]
@@ -222,7 +224,7 @@ class FlatTape:
             for x, names in ((np.asarray(a), left), (np.asarray(b), right))]
         products = [self.emit(TABLE["mul"], pair) for pair in zip(*(x.ravel().tolist() for x in spread), strict=True)]
         cube = np.array(products, np.int64).reshape([size[c] for c in letters])
-        return self._reduced(TABLE["add"], cube, tuple(range(len(out), len(letters))), node.aval)
+        return self._reduced(node, cube, tuple(range(len(out), len(letters))))
 
     def _cumsum(self, node: Node, places: np.ndarray) -> Any:
         axis, reverse = node.params["axis"], node.params["reverse"]
@@ -233,3 +235,8 @@ class FlatTape:
             pairs = zip(before.ravel().tolist(), moved[k].ravel().tolist(), strict=True)
             moved[k] = np.reshape([self.emit(TABLE["add"], pair) for pair in pairs], moved[k].shape)
         return np.moveaxis(moved, 0, axis)
+
+
+RULES: dict[str, Callable[..., Any]] = {
+    "reduce": FlatTape._reduce, "contract": FlatTape._contract, "cumulative": FlatTape._cumsum}
+"""By the kind of the row, if it is not elementwise and does not move elements."""

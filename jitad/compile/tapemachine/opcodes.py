@@ -21,7 +21,7 @@ from jitad.primitives.core import select
 from jitad.tape.builder import Builder, Value
 from jitad.tape.expr import Expr, const, var
 from jitad.tape.tape import Tape
-from jitad.tape.types import Aval, Primitive
+from jitad.tape.types import Aval, Node, Primitive
 
 
 class Contribution(NamedTuple):
@@ -73,7 +73,7 @@ class OpCode:
         params = "".join(f" {k}={v}" for k, v in self.params)
         marks = ", ".join(f"{'d' if a else ''}{tag(np.dtype(d))}"
                           for d, a in zip(self.dtypes, self.active, strict=True))
-        return f"{self.prim.name}{params} ({marks}) -> {tag(self.dtype)}"
+        return f"{self.prim}{params} ({marks}) -> {tag(self.dtype)}"
 
     @property
     def columns(self) -> int:
@@ -191,8 +191,8 @@ def _pulled(tape: Tape, known: set[int]) -> Pull:
 
     def read(number: int, at: Any) -> Expr:
         node = tape.nodes[number]
-        if node.prim.kind == "const":
-            return const(node.params["value"].value.item(), tag(node.aval.dtype))
+        if node.constant is not None:
+            return const(node.constant.item(), tag(node.aval.dtype))
         return var(names.get(number, "y"), tag(node.aval.dtype))
     return Pull(tape, known, read)
 
@@ -202,21 +202,17 @@ def _split(ct: Value) -> tuple[Value, Value]:
     node, builder = ct.node, ct.builder
     if node.prim is select:
         mask, raw, rest = map(builder.value, node.inputs)
-        if rest.node.prim.kind == "const" and not rest.node.params["value"].value.any():
+        if _is_zero(rest.node):
             return raw, mask
     return ct, builder.const(True)
 
 
 def _contribution(tape: Tape, pull: Pull, number: int, mask: int, factor: bool) -> Contribution | None:
-    if _is_zero(tape, number) or _is_zero(tape, mask):
+    if _is_zero(tape.nodes[number]) or _is_zero(tape.nodes[mask]):
         return None
-    counts = None if tape.nodes[mask].prim.kind == "const" else pull.element(mask, ())
+    counts = None if tape.nodes[mask].constant is not None else pull.element(mask, ())
     return Contribution(pull.element(number, ()), counts, factor)
 
 
-def _is_zero(tape: Tape, number: int) -> bool:
-    node = tape.nodes[number]
-    return node.prim.kind == "const" and not node.params["value"].value.any()
-
-
-__all__ = ["CHAIN", "LongSum", "Code", "Contribution", "Mixture", "OpCode"]
+def _is_zero(node: Node) -> bool:
+    return node.constant is not None and not node.constant.any()

@@ -44,11 +44,12 @@ class ScanLoop:
     def is_whole(self, place: int) -> bool:
         """Whether an invariant lies in memory as it is, in C order."""
         number, scope = self.node.inputs[place], self.scope
-        kind = scope.tape.nodes[number].prim.kind
+        node = scope.tape.nodes[number]
         if self.form.input(place).shape == ():
             return False
-        return scope.layouts.get(number) == "C" and number not in scope.sources if kind == "input" else (
-            kind == "const" or number in scope.plan.materialised)
+        if node.is_input:
+            return scope.layouts.get(number) == "C" and number not in scope.sources
+        return node.is_leaf or number in scope.plan.materialised
 
     def stack(self, index: int, at: Indices, value: Expr) -> list[Statement]:
         """Store an element of a row of stack `index`, if anything reads it."""

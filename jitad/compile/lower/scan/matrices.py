@@ -7,6 +7,7 @@ import numpy as np
 
 from jitad.compile.loops import STATUS_LINALG, Return, Statement
 from jitad.tape.expr import Expr, call, const, select
+from jitad.tape.types import TABLE, Primitive
 
 
 class Matrices:
@@ -146,3 +147,8 @@ def _sum(terms: list[Expr]) -> Expr:
     for term in terms[1:]:
         total = total + term
     return total
+
+
+STRAIGHT: dict[Primitive, Callable[..., np.ndarray]] = {TABLE[name]: getattr(Matrices, name) for name in (
+    "cholesky", "cholesky_cotangent", "cholesky_inverse", "solve_triangular", "inv", "solve", "det", "slogdet_log",
+    "slogdet_sign")}

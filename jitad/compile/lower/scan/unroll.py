@@ -13,9 +13,11 @@ import numpy as np
 
 from jitad.compile.loops import STATUS_INDEX, STATUS_RANGE, Let, Return, Statement, tag
 from jitad.compile.lower.scan.loop import ScanLoop
-from jitad.compile.lower.scan.matrices import Matrices
-from jitad.compile.plan.index import Affine, Indices, as_expr, through
+from jitad.compile.lower.scan.matrices import STRAIGHT, Matrices
+from jitad.compile.plan.index import Affine, Indices, as_expr
 from jitad.compile.plan.pull import Pull
+from jitad.compile.plan.roots import plain_view
+from jitad.primitives.elementwise import add
 from jitad.primitives.reduce import parse
 from jitad.primitives.scalars import maximum, minimum, truth
 from jitad.primitives.scan import Form
@@ -27,14 +29,8 @@ SINGLE = 600            # scalar operations of one node that is written out
 TOTAL = 6000            # and of a body
 LEAVES = frozenset({"const", "var"})
 COMBINE: dict[str, Callable[[Expr, Expr], Expr]] = {
-    "reduce_sum": lambda a, b: call("or", a, b) if a.dtype == "b1" else a + b, "reduce_max": maximum,
-    "reduce_min": minimum, "reduce_first": minimum, "reduce_any": lambda a, b: call("or", truth(a), truth(b)),
-    "reduce_all": lambda a, b: call("and", truth(a), truth(b))}
-KINDS = frozenset("elementwise view gather reshape triangle input const reduce contract spread scatter concatenate "
-                  "cumulative iota".split())
-ROUTINES = frozenset("cholesky cholesky_cotangent cholesky_inverse solve_triangular inv solve det slogdet_log "
-                     "slogdet_sign".split())
-INSIDE = frozenset({"input", "const"})
+    "add": lambda a, b: call("or", a, b) if a.dtype == "b1" else a + b, "max": maximum, "min": minimum,
+    "or": lambda a, b: call("or", truth(a), truth(b)), "and": lambda a, b: call("and", truth(a), truth(b))}
 
 
 def unrollable(form: Form) -> bool:
@@ -42,10 +38,12 @@ def unrollable(form: Form) -> bool:
     work = 0
     nodes = form.body.nodes
     for number, node in enumerate(nodes):
-        if node.prim.kind not in KINDS and not (node.prim.name in ROUTINES and _plain_matrices(nodes, node)):
+        if not (node.is_leaf or plain_view(node) or _writer(node)):
+            return False
+        if STRAIGHT.get(node.prim) and not _plain(nodes, node):
             return False
         carried = number in form.body.inputs[:form.carries]
-        if node.prim.kind not in INSIDE or carried:
+        if carried or not node.is_leaf:
             own = _work(nodes, node)
             work += own
             if node.aval.size > SMALL or own > SINGLE or work > TOTAL:
@@ -53,7 +51,12 @@ def unrollable(form: Form) -> bool:
     return True
 
 
-def _plain_matrices(nodes: Any, node: Node) -> bool:
+def _writer(node: Node) -> Callable[[Unrolled, int], list[Expr]] | None:
+    """What makes the elements of a node."""
+    return Unrolled.straight if STRAIGHT.get(node.prim) else WRITERS.get(node.prim.kind)
+
+
+def _plain(nodes: Any, node: Node) -> bool:
     return all(nodes[i].aval.ndim == 2 for i in node.inputs) and nodes[node.inputs[0]].aval.shape[0] <= 8 and (
         node.aval.dtype == np.float64)
 
@@ -63,9 +66,9 @@ def _work(nodes: Any, node: Node) -> int:
         left, right, _ = parse(node.params["spec"])
         shapes = nodes[node.inputs[0]].aval.shape + nodes[node.inputs[1]].aval.shape
         return math.prod(dict(zip(left + right, shapes, strict=True)).values())
-    if node.prim.name in ROUTINES:
+    if STRAIGHT.get(node.prim):
         return nodes[node.inputs[0]].aval.shape[0] ** 3
-    return max([node.aval.size, *(nodes[i].aval.size for i in node.inputs if nodes[i].prim.kind not in INSIDE)])
+    return max([node.aval.size, *(nodes[i].aval.size for i in node.inputs if not nodes[i].is_leaf)])
 
 
 class Unrolled:
@@ -87,12 +90,12 @@ class Unrolled:
     def _named(self, number: int) -> bool:
         """Whether the elements of a node get names: those of inputs do where they are read."""
         node, uses = self.body.nodes[number], self.body.uses[number]
-        if node.prim.kind in ("input", "const", "view", "reshape"):
+        if node.is_leaf or plain_view(node):
             return False
-        if node.prim.kind != "elementwise" or number in self.body.outputs or len(uses) != 1:
+        if not node.elementwise or number in self.body.outputs or len(uses) != 1:
             return True
         user = self.body.nodes[uses[0]]
-        return user.prim.kind != "elementwise" or user.inputs.count(number) > 1
+        return not user.elementwise or user.inputs.count(number) > 1
 
     def run(self) -> list[list[Expr]]:
         """The elements of the body's outputs."""
@@ -115,8 +118,10 @@ class Unrolled:
 
     def _emit(self, number: int) -> None:
         node = self.body.nodes[number]
-        made = self._made(number, node)
-        base = f"{node.prim.name.removeprefix('reduce_')}_{number}_{self.suffix}"
+        write = _writer(node)
+        assert write is not None
+        made = write(self, number)
+        base = f"{str(node.prim).removeprefix('reduce_')}_{number}_{self.suffix}"
         names = [f"{base}{k}" if node.aval.ndim else base for k in range(len(made))]
         self.values[number] = [self.name(e, name) for e, name in zip(made, names, strict=True)]
 
@@ -133,8 +138,8 @@ class Unrolled:
         node = self.body.nodes[number]
         if number in self.values:
             return self._chosen(self.values[number], node.aval.shape, at)
-        if node.prim.kind == "const":
-            return self._constant(node, number, at)
+        if node.constant is not None:
+            return self._constant(node.constant, at)
         place = self.places[number]
         if place == len(self.body.inputs) - 1 and self.form.counter:
             return self._once((number, at), as_expr(self.loop.position), False)
@@ -166,10 +171,10 @@ class Unrolled:
             self.loop.before.append(Let(name, 1.0 / divisor))
         return known
 
-    def _constant(self, node: Node, number: int, at: Indices) -> Expr:
-        value = node.params["value"].value
+    def _constant(self, value: np.ndarray, at: Indices) -> Expr:
         if all(isinstance(i, Affine) for i in at):
-            return const(value[tuple(i.offset for i in at)].item(), tag(value.dtype))   # type: ignore[union-attr]
+            place = tuple(i.offset for i in at)                     # type: ignore[union-attr]
+            return const(value[place].item(), tag(value.dtype))
         return self._chosen([const(x, tag(value.dtype)) for x in value.ravel().tolist()], value.shape, at)
 
     def _chosen(self, elements: list[Expr], shape: tuple[int, ...], at: Indices) -> Expr:
@@ -193,33 +198,33 @@ class Unrolled:
                     self.statements.append(Return((e >= -length) & (e < length), STATUS_INDEX))
 
     # --- nodes -------------------------------------------------------------------------------------
-    def _made(self, number: int, node: Node) -> list[Expr]:
-        kind = node.prim.kind
-        if kind in ("elementwise", "gather", "triangle", "iota"):
-            return [self.pull.body(number, tuple(map(Affine, at))) for at in np.ndindex(node.aval.shape)]
-        if kind == "reduce":
-            return self._reduce(node)
-        if kind == "contract":
-            return self._contract(node)
-        if kind in ("spread", "scatter"):
-            return self._added(node)
+    def straight(self, number: int) -> list[Expr]:
+        """A factorization as straight-line code."""
+        node = self.body.nodes[number]
         operands = [self._array(i) for i in node.inputs]
-        if kind == "concatenate":
-            return list(np.concatenate(operands, node.params["axis"]).ravel())
-        if kind == "cumulative":
-            axis, back = node.params["axis"], node.params["reverse"]
-            turned = np.flip(operands[0], axis) if back else operands[0]
-            total = np.add.accumulate(turned, axis)
-            return list((np.flip(total, axis) if back else total).ravel())
-        return list(getattr(Matrices(self.statements, self.name), node.prim.name)(*operands, **node.params).ravel())
+        return list(STRAIGHT[node.prim](Matrices(self.statements, self.name), *operands, **node.params).ravel())
+
+    def _pulled(self, number: int) -> list[Expr]:
+        return [self.pull.body(number, tuple(map(Affine, at))) for at in np.ndindex(self.body.nodes[number].aval.shape)]
+
+    def _joined(self, number: int) -> list[Expr]:
+        node = self.body.nodes[number]
+        return list(np.concatenate([self._array(i) for i in node.inputs], node.params["axis"]).ravel())
+
+    def _running(self, number: int) -> list[Expr]:
+        node = self.body.nodes[number]
+        axis, back, operand = node.params["axis"], node.params["reverse"], self._array(node.inputs[0])
+        total = np.add.accumulate(np.flip(operand, axis) if back else operand, axis)
+        return list((np.flip(total, axis) if back else total).ravel())
 
     def _array(self, number: int) -> np.ndarray:
         array = np.empty(self.body.nodes[number].aval.size, object)
         array[:] = self.elements(number)
         return array.reshape(self.body.nodes[number].aval.shape)
 
-    def _reduce(self, node: Node) -> list[Expr]:
-        axes, combine = node.params["axes"], COMBINE[node.prim.name]
+    def _reduce(self, number: int) -> list[Expr]:
+        node = self.body.nodes[number]
+        axes, combine = node.params["axes"], COMBINE[node.prim.accumulate]
         array = self._array(node.inputs[0])
         kept = [d for d in range(array.ndim) if d not in axes]
         rows = array.transpose([*kept, *axes]).reshape(node.aval.size, -1)
@@ -227,7 +232,8 @@ class Unrolled:
             return [const(node.prim.identity, tag(node.aval.dtype))] * len(rows)
         return [_tree(list(row), combine) for row in rows]
 
-    def _contract(self, node: Node) -> list[Expr]:
+    def _contract(self, number: int) -> list[Expr]:
+        node = self.body.nodes[number]
         left, right, out = parse(node.params["spec"])
         a, b = (self._array(i) for i in node.inputs)
         sizes = dict(zip(left + right, a.shape + b.shape, strict=True))
@@ -241,19 +247,19 @@ class Unrolled:
                 terms.append(call("and", x, y) if x.dtype == "b1" else x * y)
             total = terms[0] if terms else const(0, tag(node.aval.dtype))
             for term in terms[1:]:
-                total = COMBINE["reduce_sum"](total, term)
+                total = COMBINE["add"](total, term)
             result.append(total)
         return result
 
-    def _added(self, node: Node) -> list[Expr]:
+    def _added(self, number: int) -> list[Expr]:
         """Zeros into which the elements of the operand are added at their places."""
+        node = self.body.nodes[number]
         shape, dtype = node.aval.shape, tag(node.aval.dtype)
         terms: dict[tuple[int, ...], list[Expr]] = {at: [] for at in np.ndindex(shape)}
         source = self.body.nodes[node.inputs[0]].aval.shape
         for k, at in enumerate(np.ndindex(source)):
             here = tuple(map(Affine, at))
-            spread = node.prim.kind == "spread"
-            target = through(node.params["index"], here) if spread else self.pull.gathered(node, here)
+            target = self.pull.scattered(node, here)
             value = self.elements(node.inputs[0])[k]
             fixed = [i.offset if isinstance(i, Affine) else None for i in target]
             for place in terms:
@@ -262,7 +268,14 @@ class Unrolled:
                     for i, p in zip(target, place, strict=True):
                         hit = hit if isinstance(i, Affine) else select(i.eq(p), hit, const(0, dtype))
                     terms[place].append(hit)
-        return [_tree(t, COMBINE["reduce_sum"]) if t else const(0, dtype) for t in terms.values()]
+        return [_tree(t, COMBINE["add"]) if t else const(0, dtype) for t in terms.values()]
+
+
+WRITERS: dict[str, Callable[[Unrolled, int], list[Expr]]] = {
+    **dict.fromkeys(("elementwise", "gather", "triangle", "iota"), Unrolled._pulled), "reduce": Unrolled._reduce,
+    "contract": Unrolled._contract, "spread": Unrolled._added, "scatter": Unrolled._added,
+    "concatenate": Unrolled._joined, "cumulative": Unrolled._running}
+"""The elements of a node, by the kind of its row; those of `STRAIGHT` have code of their own, and views need none."""
 
 
 class _BodyPull(Pull):
@@ -273,13 +286,12 @@ class _BodyPull(Pull):
         self._body = body
         self._sparse: set[int] = set()
         for n, node in enumerate(body.body.nodes):
-            sum_of_such = node.prim.name == "add" and self._sparse.issuperset(node.inputs)
-            if node.prim.kind in ("spread", "scatter") or sum_of_such:
+            if node.prim.scatters or (node.prim is add and self._sparse.issuperset(node.inputs)):
                 self._sparse.add(n)
 
     def _elementwise(self, node: Node, at: Indices) -> Expr:
         """What a spread leaves empty is not added: in sums of cotangents of parts most terms are such."""
-        if node.prim.name == "add" and not self._sparse.isdisjoint(node.inputs):
+        if node.prim is add and not self._sparse.isdisjoint(node.inputs):
             full = [i for i in node.inputs if i not in self._sparse or not _is_zero(self.element(i, at))]
             if len(full) < 2:
                 return self.element(full[0] if full else node.inputs[0], at)
