@@ -21,55 +21,70 @@ def expm(code: RoutineCode, out: Any, a: Any, batch: int, n: int) -> None:
     """Scaling and squaring with the approximant of degree 13 (N. J. Higham, 2005)."""
     if not n:
         return
-    size = n * n
-    x, x2, x4, x6, u, v = (code.work(size) for _ in range(6))
-    factors = Factors(code, n)
+    size, pade = n * n, _Approximant(code, n)
 
-    def combine(target: Any, terms: list[tuple[int, Any]], one: float) -> None:
+    def each(i: Index) -> None:
+        result, source = code.at(out, code.mul(i, size)), code.at(a, code.mul(i, size))
+        count, scale = _scaling(code, source, n)
+        code.loop(0, size, lambda j: code.store(code.times(code.load(source, j), scale), pade.x, j))
+        pade.write(result)
+
+        def square(_: Index) -> None:
+            code.copy(pade.x, result, size)
+            pade.product(result, pade.x, pade.x)
+        code.rolled(0, count, square)
+    code.rolled(0, batch, each)
+
+
+class _Approximant:
+    """The quotient of polynomials of one matrix `x` after another."""
+
+    def __init__(self, code: RoutineCode, n: int):
+        self.code, self.n, self.size = code, n, n * n
+        self.x, self.x2, self.x4, self.x6, self.u, self.v = (code.work(n * n) for _ in range(6))
+        self.factors = Factors(code, n)
+
+    def write(self, result: Any) -> None:
+        """Powers, the odd part ``u`` and the even part ``v``, and ``(v - u)^-1 (v + u)``; `x` is lost."""
+        code, size, x, x2, x4, x6, u, v = self.code, self.size, self.x, self.x2, self.x4, self.x6, self.u, self.v
+        self.product(x2, x, x)
+        self.product(x4, x2, x2)
+        self.product(x6, x4, x2)
+        self._combine(v, [(13, x6), (11, x4), (9, x2)], 0.0)
+        self.product(u, x6, v)
+        self._combine(v, [(7, x6), (5, x4), (3, x2)], PADE[1])
+        self._add(v, u)
+        self.product(u, x, v)
+        self._combine(result, [(12, x6), (10, x4), (8, x2)], 0.0)
+        self.product(v, x6, result)
+        self._combine(result, [(6, x6), (4, x4), (2, x2)], PADE[0])
+        self._add(v, result)
+        code.loop(0, size, lambda j: code.store(code.builder.fsub(code.load(v, j), code.load(u, j)), x, j))
+        code.loop(0, size, lambda j: code.store(code.builder.fadd(code.load(v, j), code.load(u, j)), result, j))
+        self.factors.factor(x)
+        self.factors.solve(result, self.n)
+
+    def product(self, target: Any, p: Any, q: Any) -> None:
+        gemm(self.code, target, p, q, self.n, self.n, self.n, 0, 0, 0)
+
+    def _combine(self, target: Any, terms: list[tuple[int, Any]], one: float) -> None:
         """``target = sum(c * matrix) + one * I`` with coefficients of the approximant."""
+        code, n = self.code, self.n
+
         def element(i: Index) -> None:
             total = code.number(0.0)
             for place, matrix in terms:
                 total = code.builder.fadd(total, code.times(code.number(PADE[place]), code.load(matrix, i)))
             code.store(total, target, i)
-        code.loop(0, size, element)
+        code.loop(0, self.size, element)
         if one:
             code.loop(0, n, lambda i: code.store(code.builder.fadd(
                 code.load(target, code.mul(i, n + 1)), code.number(one)), target, code.mul(i, n + 1)))
 
-    def product(target: Any, p: Any, q: Any) -> None:
-        gemm(code, target, p, q, n, n, n, 0, 0, 0)
-
-    def added(target: Any, other: Any) -> None:
-        code.loop(0, size, lambda i: code.store(
+    def _add(self, target: Any, other: Any) -> None:
+        code = self.code
+        code.loop(0, self.size, lambda i: code.store(
             code.builder.fadd(code.load(target, i), code.load(other, i)), target, i))
-
-    def each(i: Index) -> None:
-        result, source = code.at(out, code.mul(i, size)), code.at(a, code.mul(i, size))
-        count, scale = _scaling(code, source, n)
-        code.loop(0, size, lambda j: code.store(code.times(code.load(source, j), scale), x, j))
-        product(x2, x, x)
-        product(x4, x2, x2)
-        product(x6, x4, x2)
-        combine(v, [(13, x6), (11, x4), (9, x2)], 0.0)
-        product(u, x6, v)
-        combine(v, [(7, x6), (5, x4), (3, x2)], PADE[1])
-        added(v, u)
-        product(u, x, v)
-        combine(result, [(12, x6), (10, x4), (8, x2)], 0.0)
-        product(v, x6, result)
-        combine(result, [(6, x6), (4, x4), (2, x2)], PADE[0])
-        added(v, result)
-        code.loop(0, size, lambda j: code.store(code.builder.fsub(code.load(v, j), code.load(u, j)), x, j))
-        code.loop(0, size, lambda j: code.store(code.builder.fadd(code.load(v, j), code.load(u, j)), result, j))
-        factors.factor(x)
-        factors.solve(result, n)
-
-        def square(_: Index) -> None:
-            code.copy(x, result, size)
-            product(result, x, x)
-        code.rolled(0, count, square)
-    code.rolled(0, batch, each)
 
 
 def _scaling(code: RoutineCode, a: Any, n: int) -> tuple[Any, Any]:
