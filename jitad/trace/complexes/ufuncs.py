@@ -95,7 +95,8 @@ def _is_real(z: Parts) -> bool:
 
 
 def _constant_of(x: Any) -> Any:
-    return seen_through(x.builder.nodes, x.node).constant.ravel()[0]
+    value: Any = seen_through(x.builder.nodes, x.node).constant
+    return value.ravel()[0]
 
 
 # --- arithmetic --------------------------------------------------------------------------------------
