@@ -88,7 +88,7 @@ def _is_finite(x: Value) -> bool:
     number = x.number
     while number not in known:
         node = nodes[number]
-        if node.prim.kind != "view" and node.prim not in FINITE:
+        if node.index_map is None and node.prim not in FINITE:
             return False
         number = node.inputs[0]
     return True

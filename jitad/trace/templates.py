@@ -33,7 +33,7 @@ _KNOWN: dict[Any, Any] = {}   # by key: the number of calls so far, a template, 
 _STATIC = frozenset({int, bool, str, type(None), type, np.int64, np.bool_})
 
 
-class Write(NamedTuple):
+class Written(NamedTuple):
     """A node to be written; `inputs` count the operands, then the nodes before it."""
 
     prim: Any
@@ -46,7 +46,7 @@ class Write(NamedTuple):
 class Template(NamedTuple):
     """The nodes, and of the result its numbers, weak and boxed flags; `kind` is the tuple that it is, if it is one."""
 
-    steps: tuple[Write, ...]
+    steps: tuple[Written, ...]
     results: tuple[tuple[int, bool, bool], ...]
     kind: Any
 
@@ -216,7 +216,7 @@ def _made(run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     nodes = [n.hidden if type(n) is _Unseen else n for n in trial.nodes[count:]]
     if any(n.is_input for n in nodes) or sum(n.aval.size for n in nodes if n.constant is not None) > LARGEST:
         return REFUSED
-    steps = tuple(Write(n.prim, n.inputs, n.params, tuple(sorted(n.params.items())), n.aval) for n in nodes)
+    steps = tuple(Written(n.prim, n.inputs, n.params, tuple(sorted(n.params.items())), n.aval) for n in nodes)
     return Template(steps, tuple((p.number, p.weak, p.boxed) for p in parts), kind)
 
 
