@@ -253,7 +253,7 @@ def c_function(function: FunctionFamily, arguments: Arguments) -> Any:
         raise SignatureError(f"a C function is for a value and its gradient; `{function.__name__}` was compiled "
                              f"for {function.subject.request.what}")
     transformed: FunctionFamily = function.value_and_grad
-    place = transformed.subject.request.argnums
+    place: Any = transformed.subject.request.argnums
     leaf = arguments.leaves[arguments.span(place)[0]] if isinstance(place, int) and arguments.counts[
         place] == 1 else None
     several = bool(transformed.subject.request.batch)

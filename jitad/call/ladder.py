@@ -294,4 +294,4 @@ class Ladder(Called):
             return action()
 
 
-Called.__call__ = Called._call                                        # type: ignore[method-assign]
+Called.__call__ = Called._call                                        # type: ignore[method-assign, misc]

@@ -24,7 +24,8 @@ class Transformed(FunctionFamily):
     def asked(self, request: Request) -> Transformed:
         """Something of what this gives: a derivative of the derivative."""
         known = self._siblings.get(request)
-        return known or self._siblings.setdefault(request, Transformed(self, request, self.subject.settings))
+        return known or self._siblings.setdefault(                            # type: ignore[return-value]
+            request, Transformed(self, request, self.subject.settings))
 
     def compile(self, /, *args: Any, **kwargs: Any) -> CompiledTape:
         """The `CompiledTape` for arguments like these; on another tier with ``tier="kernel"`` or ``tier="machine"``
