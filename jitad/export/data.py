@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from jitad.errors import JitadError, TapeFileError
 from jitad.primitives.core import SUPPORTED, loop_dtypes
+from jitad.primitives.rules import Rules
 from jitad.tape.evaluate import evaluate_node
 from jitad.tape.tape import Tape
 from jitad.tape.types import CONST, INPUT, TABLE, Aval, Constant, Guard, Node, Primitive, Where
@@ -204,14 +205,16 @@ def _check_elementwise(prim: Primitive, operands: Sequence[Aval]) -> None:
 
 def _maps(node: Node, operands: Sequence[Aval]) -> Iterable[tuple[tuple[int, ...], tuple[int, ...], Any]]:
     """The index maps of a node, each with the shape that it points into and the shape that it walks."""
-    kind, params = node.prim.kind, node.params
-    if kind == "view":
-        yield operands[0].shape, node.aval.shape, params["index"]
-    elif kind == "spread":
-        yield node.aval.shape, operands[0].shape, params["index"]
-    elif kind == "update":
-        for aval, index in zip(operands[1:], params["indices"], strict=True):
-            yield operands[0].shape, aval.shape, index
+    rule = MAPS.of(node.prim)
+    return () if rule is None else rule(node.params, node.aval.shape, [aval.shape for aval in operands])
+
+
+Shape = tuple[int, ...]
+MAPS: Rules[Callable[[Mapping[str, Any], Shape, list[Shape]], Iterable[tuple[Shape, Shape, Any]]]] = Rules()
+MAPS("view")(lambda params, result, operands: [(operands[0], result, params["index"])])
+MAPS("spread")(lambda params, result, operands: [(result, operands[0], params["index"])])
+MAPS("update")(lambda params, result, operands: [
+    (operands[0], shape, index) for shape, index in zip(operands[1:], params["indices"], strict=True)])
 
 
 def _check_map(source: tuple[int, ...], walked: tuple[int, ...], index: Any) -> None:

@@ -1,9 +1,8 @@
-"""How rows are made: elementwise ones, with casts and broadcasts of their operands, and linear ones.
+"""How elementwise rows are made, with casts and broadcasts of their operands, and the rows that all others need.
 
 A row says once, in one place, how a primitive is evaluated by NumPy, what shape
 and dtype it gives, its derivative, its scalar code and the inputs of its tests.
-`elementwise` rows get both modes from one list of partial derivatives;
-`linear` rows get their jvp for nothing.
+`elementwise` rows get both modes from one list of partial derivatives.
 """
 from __future__ import annotations
 
@@ -14,6 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jitad.errors import UnsupportedOperationError
+from jitad.primitives.linear import made
+from jitad.primitives.view import broadcast_to, shown, stretched
 from jitad.tape.builder import Builder, Value
 from jitad.tape.expr import Expr, call
 from jitad.tape.types import TABLE, Aval, Primitive
@@ -21,16 +22,8 @@ from jitad.tape.types import TABLE, Aval, Primitive
 SUPPORTED = frozenset("float64 float32 int8 int16 int32 int64 uint8 uint16 uint32 bool".split())
 FLOATS = frozenset("fd")
 
-Cotangents = Sequence["Value | None"]
-
 
 # --- elementwise -----------------------------------------------------------------------------
-
-@lru_cache(maxsize=4096)
-def made(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Aval:
-    """The type of what NumPy computes."""
-    return Aval(shape, dtype)
-
 
 @lru_cache(maxsize=4096)
 def loop_dtypes(ufunc: np.ufunc, dtypes: tuple[Any, ...]) -> tuple[np.dtype[Any], ...]:
@@ -68,7 +61,7 @@ def alignment(prim: Primitive, shapes: tuple[tuple[int, ...], ...], keys: tuple[
     dtypes = loop_dtypes(prim.ufunc, keys) if prim.ufunc is not None else prim.resolve(*keys)    # type: ignore[misc]
     dtypes = dtypes[:len(keys)]
     shape = _broadcast_shapes(prim, shapes)
-    maps = tuple(None if own == shape else _views().stretched(own, shape) for own in shapes)
+    maps = tuple(None if own == shape else stretched(own, shape) for own in shapes)
     known = prim.ufunc is not None or prim is select
     return Alignment(shape, dtypes, maps, prim.infer(*(made(shape, d) for d in dtypes)) if known else None,
                      keys == dtypes and not any(isinstance(k, type) for k in keys) and all(m is None for m in maps))
@@ -87,16 +80,8 @@ def aligned(builder: Builder, operands: Sequence[Any], plan: Alignment) -> tuple
         else:
             number = builder.const(np.asarray(operand, dtype) if type(operand) is int else
                                    np.asarray(operand).astype(dtype)).number    # an int that does not fit is an error
-        numbers.append(number if index is None else _views().shown(builder, number, plan.shape, index))
+        numbers.append(number if index is None else shown(builder, number, plan.shape, index))
     return tuple(numbers)
-
-
-@lru_cache(maxsize=1)
-def _views() -> Any:
-    """The module of views, which is made of rows."""
-    from jitad.primitives import view
-
-    return view
 
 
 def _entered(builder: Builder, prim: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> int:
@@ -225,33 +210,10 @@ alias = pointwise(
 differentiation is with respect to an alias, so that it does not see other uses of the value."""
 
 
-# --- structure -------------------------------------------------------------------------------
-
-def linear(name: str, evaluate: Callable[..., Any], infer: Callable[..., Aval], vjp: Callable[..., Cotangents], *,
-           slots: Sequence[int] = (0,), jointly: bool = False, **traits: Any) -> Primitive:
-    """A row that is linear in each input of `slots` (all zero gives zero): the jvp replaces
-    one input by its tangent at a time, or if it is linear in them `jointly` all at once."""
-    def jvp(tangents: Cotangents, y: Value, *inputs: Value, **params: Any) -> Value | None:
-        total = None
-        if jointly:
-            return prim(*(t if t is not None else zeros_like(x) if i in slots else x
-                          for i, (t, x) in enumerate(zip(tangents, inputs, strict=True))), **params)
-        for slot in slots:
-            if tangents[slot] is not None:
-                term = prim(*(tangents[slot] if i == slot else x for i, x in enumerate(inputs)), **params)
-                total = term if total is None else total + term
-        return total
-
-    prim = Primitive(name, evaluate, infer, vjp=vjp, jvp=jvp, **traits)
-    return prim
-
-
 def zeros_like(x: Value) -> Value:
     return full(x, 0, x.shape, x.dtype)
 
 
 def full(like: Value, number: float, shape: tuple[int, ...], dtype: Any) -> Value:
     """A constant of `shape` on the tape of `like`."""
-    from jitad.primitives.view import broadcast_to
-
     return broadcast_to(like.builder.const(np.asarray(number, dtype)), shape)

@@ -8,7 +8,7 @@ import numpy as np
 
 from jitad.primitives import scalars
 from jitad.primitives.core import elementwise, full, select
-from jitad.tape.types import Node
+from jitad.tape.types import TABLE, Node
 
 LN2 = math.log(2.0)
 LN10 = math.log(10.0)
@@ -84,8 +84,7 @@ logaddexp2 = elementwise("logaddexp2", np.logaddexp2, lambda y, a, b: _shares(a,
 
 def _shares(a, b, base=1.0):  # type: ignore[no-untyped-def]
     """exp(a) and exp(b) over their sum; equal infinities share. One difference serves both."""
-    from jitad.primitives.special.ufuncs import expit
-
+    expit = TABLE["expit"]
     equal, difference = logical_and(eq(a, b), isinf(a)), (a - b) * base
     return select(equal, 0.5, expit(difference)), select(equal, 0.5, expit(-difference))
 

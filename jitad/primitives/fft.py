@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import linear
+from jitad.primitives.linear import linear
 from jitad.tape.builder import Value
 from jitad.tape.types import Aval, Primitive
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import full, linear, pointwise, select
+from jitad.primitives.core import full, pointwise, select, zeros_like
+from jitad.primitives.linear import linear
 from jitad.primitives.view import Map, broadcast_to, expand_dims, identity_map, places, slice_dims, squeeze, view
 from jitad.tape import expr as scalar
 from jitad.tape.builder import Value
@@ -90,7 +91,7 @@ trusted = pointwise("trusted", evaluate=lambda i, length: i, infer=lambda i, len
 
 
 _reshape = linear(
-    "reshape", kind="reshape", cost=0, rearranges=True, can_fail=False,
+    "reshape", kind="reshape", cost=0, rearranges=True, shows=True, can_fail=False,
     virtual=True, moves=True, tame=True, separable=True,
     evaluate=lambda x, shape: np.reshape(x, shape),
     infer=lambda x, shape: Aval(shape, x.dtype),
@@ -128,9 +129,12 @@ def _concat_infer(*parts: Aval, axis: int) -> Aval:
 
 
 def _concat_jvp(tangents: Any, y: Value, *parts: Value, axis: int) -> Value:
-    from jitad.primitives.core import zeros_like
+    return concatenate(*_filled(tangents, parts), axis=axis)
 
-    return concatenate(*(zeros_like(x) if t is None else t for t, x in zip(tangents, parts, strict=True)), axis=axis)
+
+def _filled(tangents: Any, inputs: Any) -> list[Value]:
+    """Tangents with zeros where there are none."""
+    return [zeros_like(x) if t is None else t for t, x in zip(tangents, inputs, strict=True)]
 
 
 concatenate = Primitive(
@@ -142,8 +146,6 @@ concatenate = Primitive(
 
 
 # --- assignment --------------------------------------------------------------------------------
-
-ANY_SLOT = range(1 << 30)
 
 
 def _update(base: Any, *values: Any, indices: tuple[Map, ...]) -> Any:
@@ -161,9 +163,13 @@ def _update_vjp(ct: Value, y: Value, base: Value, *values: Value, indices: tuple
     return [below, *(view(ct, v.shape, index) for v, index in zip(values, indices, strict=True))]
 
 
+def _update_jvp(tangents: Any, y: Value, *inputs: Value, indices: tuple[Map, ...]) -> Value:
+    return update(*_filled(tangents, inputs), indices=indices)
+
+
 update: Primitive = linear(
     "update", kind="update", evaluate=_update, infer=lambda base, *values, indices: Aval(base.shape, base.dtype),
-    vjp=_update_vjp, slots=ANY_SLOT, jointly=True, moves=True, tame=True,
+    vjp=_update_vjp, jvp=_update_jvp, moves=True, tame=True,
     samples=lambda rng: [((rng.normal(size=(3, 4)), rng.normal(size=3), rng.normal(size=())), {
         "indices": (((0, ((0, 1),)), (2, ())), ((1, ()), (3, ())))}),
         ((rng.normal(size=6), rng.normal(size=3)), {"indices": (((5, ((0, -2),)),),)})])
@@ -194,9 +200,13 @@ def _put_vjp(ct: Value, y: Value, base: Value, values: Value, *index: Value, axe
     return [select(kept, ct, 0.0), select(broadcast_to(won, values.shape), taken, 0.0), *(None for _ in index)]
 
 
+def _put_jvp(tangents: Any, y: Value, *inputs: Value, axes: tuple[int, ...]) -> Value:
+    return put(*_filled(tangents[:2], inputs[:2]), *inputs[2:], axes=axes)
+
+
 put: Primitive = linear(
     "put", kind="put", evaluate=_put, infer=lambda base, values, *index, axes: Aval(base.shape, base.dtype),
-    vjp=_put_vjp, slots=(0, 1), jointly=True, moves=True, tame=True,
+    vjp=_put_vjp, jvp=_put_jvp, moves=True, tame=True,
     samples=lambda rng: [((rng.normal(size=(3, 4)), rng.normal(size=(3, 4)), np.array([2, 0, 2])), {"axes": (0,)}),
                          ((rng.normal(size=(3, 4)), rng.normal(size=3), np.array([2, 0, 1]), np.array([-1, 0, 1])),
                           {"axes": (0, 1)})])

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import Cotangents, cast, select
+from jitad.primitives.core import cast, full, select
+from jitad.primitives.linear import Cotangents
 from jitad.primitives.reduce import kept, reduce_max, reduce_min, reduce_sum, restore
 from jitad.primitives.view import Map, broadcast_to, slice_dims, spread
 from jitad.tape.builder import Value
@@ -175,8 +176,6 @@ from the end, with `late` each factor is that of the step before: ``y[i] = a[i -
 def cumprod(x: Value, axis: int) -> Value:
     """Cumulative products. The derivatives do not divide, so that they are right at zeros; adding -0.0 changes
     nothing, not even the sign of a zero."""
-    from jitad.primitives.core import full
-
     first = TABLE["eq"](iota(x, axis=axis), 0)
     nothing = full(x, -0.0 if x.dtype.kind == "f" else 0, x.shape, x.dtype)
     return recurrence(x, select(first, x, nothing), axis=axis, reverse=False, late=False)

@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import cast, linear, select
+from jitad.primitives.core import cast, select
+from jitad.primitives.linear import linear
 from jitad.primitives.view import broadcast_to, diagonal, expand_dims, squeeze, view
 from jitad.tape.builder import Value
-from jitad.tape.types import Aval, Primitive
+from jitad.tape.types import TABLE, Aval, Primitive
 
 Axes = tuple[int, ...]
 
@@ -64,8 +65,6 @@ def _extremum(accumulate: str, ufunc: np.ufunc, identity: float) -> Primitive:
 
 
 def _equal(a: Value, b: Value) -> Value:
-    from jitad.tape.types import TABLE
-
     return TABLE["eq"](a, b)
 
 

@@ -148,11 +148,11 @@ def _check_walk(form: Form, aval: Aval, place: int) -> None:
         raise ValueError(f"scan: operand {place} is {aval}, read at {min(ends)} to {max(ends)}")
 
 
-scan = Primitive("scan", kind="scan", evaluate=_evaluate, infer=_infer, cost=1000,
+scan = Primitive("scan", kind="scan", evaluate=_evaluate, infer=_infer, cost=1000, loops=True,
                  can_fail=lambda node: any(inner.can_fail for inner in node.body.nodes))
 """The loop; gives a bundle. Build it with `loop`."""
 
-pick = Primitive("pick", kind="pick", can_fail=False, tame=True,
+pick = Primitive("pick", kind="pick", can_fail=False, picks=True, tame=True,
                  evaluate=lambda bundle, index, shape, dtype: bundle[index],
                  infer=lambda bundle, index, shape, dtype: Aval(shape, np.dtype(dtype)))
 """Output `index` of a bundle."""

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import Cotangents, linear
+from jitad.primitives.linear import Cotangents, linear
 from jitad.tape.builder import Value
 from jitad.tape.types import Aval
 

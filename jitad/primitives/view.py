@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import linear, made
+from jitad.primitives.linear import linear, made
 from jitad.tape.builder import Builder, Value
-from jitad.tape.types import Aval, Node, Primitive
+from jitad.tape.types import TABLE, Aval, Node, Primitive
 
 Term = tuple[int, int]                       # (dimension of the result, step)
 Map = tuple[tuple[int, tuple[Term, ...]], ...]   # for each dimension of the source: (offset, terms)
@@ -80,7 +80,7 @@ def _samples(rng: np.random.Generator) -> list[Any]:
 
 
 _view_prim: Primitive = linear(
-    "view", kind="view", evaluate=_view, cost=0, rearranges=True, can_fail=False, virtual=True,
+    "view", kind="view", evaluate=_view, cost=0, rearranges=True, shows=True, can_fail=False, virtual=True,
     moves=True, tame=True, separable=True,
     infer=lambda x, shape, index: Aval(shape, x.dtype),
     vjp=lambda ct, y, x, shape, index: (spread(ct, x.shape, index),),
@@ -142,12 +142,10 @@ def _part(builder: Builder, node: Node, shape: tuple[int, ...], index: Map) -> i
 def spread(x: Value, shape: tuple[int, ...], index: Map) -> Value:
     """The adjoint of `view`: zeros of `shape`, into which each element of `x` is added where
     the map points. Dimensions that the map ignores are summed first."""
-    from jitad.primitives.reduce import reduce_sum
-
     used = {d for _, terms in index for d, _ in terms}
     ignored = tuple(d for d in range(x.ndim) if d not in used)
     if ignored:
-        x = reduce_sum(x, axes=ignored) if any(x.shape[d] != 1 for d in ignored) else squeeze(x, ignored)
+        x = TABLE["reduce_sum"](x, axes=ignored) if any(x.shape[d] != 1 for d in ignored) else squeeze(x, ignored)
         renamed = {d: i for i, d in enumerate(sorted(used))}
         index = tuple((o, tuple((renamed[d], s) for d, s in terms)) for o, terms in index)
     inverse = _inverse(index, x.shape, shape)

@@ -123,6 +123,9 @@ class Primitive:
     tame: bool | Callable[..., bool] = False             # derivatives are finite where it is: or whether, for arrays of
     #                                                      the operands that are constants (else None)
     unbounded: bool = False                              # a derivative is not finite where an operand is not
+    shows: bool = False                                  # every element is one of the operand's, by its place alone
+    loops: bool = False                                  # runs a tape, its param `body`, step by step
+    picks: bool = False                                  # takes the output numbered by its param `index` out of a loop
     shape_only: bool = False                             # of its operands only the shapes matter
     stops: bool = False                                  # has no derivative, whatever its operands have
     overflows: bool = False                              # may be infinite for finite numbers of usual size
@@ -193,6 +196,7 @@ INPUT = Primitive("input", evaluate=lambda: None, infer=lambda: None, kind="inpu
                   can_fail=False, virtual=True, tame=True, given=True)
 CONST = Primitive("const", evaluate=lambda value: value.value, infer=lambda value: None, kind="const",  # type: ignore[arg-type,return-value]
                   can_fail=False, virtual=True, tame=True, separable=True)
+LEAVES = frozenset({INPUT, CONST})
 
 
 @dataclass(slots=True, eq=False)
@@ -218,22 +222,22 @@ class Node:
     @property
     def is_leaf(self) -> bool:
         """Whether the node computes nothing: an input or a constant."""
-        return self.prim is CONST or self.prim is INPUT
+        return self.prim in LEAVES
 
     @property
     def index_map(self) -> Any:
         """The map through which a view shows its operand; None if the node is no view."""
-        return self.params["index"] if self.prim.kind == "view" else None
+        return self.params.get("index") if self.prim.shows else None
 
     @property
     def body(self) -> Any:
         """The tape of one step of a loop; None if the node is no loop."""
-        return self.params["body"] if self.prim.kind == "scan" else None
+        return self.params["body"] if self.prim.loops else None
 
     @property
     def picks(self) -> int | None:
         """Which output of a loop the node is; None if it is none."""
-        return self.params["index"] if self.prim.kind == "pick" else None
+        return self.params["index"] if self.prim.picks else None
 
     @property
     def elementwise(self) -> bool:

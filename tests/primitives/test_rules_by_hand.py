@@ -11,8 +11,8 @@ import pytest
 
 from jitad import jit, jit_grad
 from jitad.passes.differentiate.modes import pullback, pushforward
+from jitad.primitives import linalg as linalg
 from jitad.primitives.core import full, select
-from jitad.primitives.linalg import systems as linalg
 from jitad.primitives.reduce import contract, reduce_sum
 from jitad.tape.builder import Builder, Value
 from jitad.tape.evaluate import evaluate

@@ -27,7 +27,7 @@ def cholesky(out: Any, a: Any, batch: int, n: int, upper: int = 0) -> int:
 
 
 def cholesky_inverse(out: Any, factor: Any, batch: int, n: int) -> int:
-    from jitad.primitives.linalg.systems import cholesky_inverse as row
+    from jitad.primitives.linalg.cholesky import cholesky_inverse as row
 
     return _put(out, lambda: row.evaluate(factor.reshape(batch, n, n)))
 
@@ -73,13 +73,13 @@ def slogdet_log(out: Any, a: Any, batch: int, n: int) -> int:
 
 
 def cofactor(out: Any, a: Any, batch: int, n: int) -> int:
-    from jitad.primitives.linalg.systems import cofactor as row
+    from jitad.primitives.linalg.determinants import cofactor as row
 
     return _put(out, lambda: row.evaluate(a.reshape(batch, n, n)))
 
 
 def cofactor_tangent(out: Any, a: Any, e: Any, batch: int, n: int, _: int) -> int:
-    from jitad.primitives.linalg.systems import cofactor_tangent as row
+    from jitad.primitives.linalg.determinants import cofactor_tangent as row
 
     return _put(out, lambda: row.evaluate(a.reshape(batch, n, n), e.reshape(batch, n, n)))
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from jitad.primitives.core import select
-from jitad.primitives.elementwise import pow as power
 from jitad.primitives.reduce import parse
 from jitad.primitives.rules import Rules
 from jitad.primitives.scan import Form, bundle_of, picked, transplant
@@ -170,21 +169,26 @@ def _costs(nodes: Sequence[Node], known: set[int]) -> list[int]:
 
 
 def _own_cost(nodes: Sequence[Node], node: Node) -> int:
-    if node.elementwise:
-        exponent = nodes[node.inputs[-1]].constant
-        few = exponent is not None and exponent.ndim == 0 and exponent in (1, 2, 3, 4)
-        return 1 if few and node.prim is power else node.prim.cost
     rule = OWN_COSTS.of(node.prim)
-    return rule(node, [nodes[i].aval for i in node.inputs]) if rule is not None else DEAR
+    return DEAR if rule is None else rule(node, [nodes[i] for i in node.inputs])
 
 
-OWN_COSTS: Rules[Callable[[Node, list[Aval]], int]] = Rules()
+OWN_COSTS: Rules[Callable[[Node, list[Node]], int]] = Rules()
+OWN_COSTS("elementwise")(lambda node, operands: node.prim.cost)
 OWN_COSTS("gather", "reshape", "triangle")(lambda node, operands: 1)
-OWN_COSTS("reduce")(lambda node, operands: operands[0].size // max(node.aval.size, 1))
+OWN_COSTS("reduce")(lambda node, operands: operands[0].aval.size // max(node.aval.size, 1))
 
 
 @OWN_COSTS("contract")
-def _product_cost(node: Node, operands: list[Aval]) -> int:
+def _product_cost(node: Node, operands: list[Node]) -> int:
     left, right, _ = parse(node.params["spec"])
-    sizes = dict(zip(left + right, operands[0].shape + operands[1].shape, strict=True))
+    sizes = dict(zip(left + right, operands[0].aval.shape + operands[1].aval.shape, strict=True))
     return math.prod(sizes.values()) // max(node.aval.size, 1)
+
+
+@OWN_COSTS("pow")
+def _power_cost(node: Node, operands: list[Node]) -> int:
+    """A small power is products."""
+    exponent = operands[1].constant
+    few = exponent is not None and exponent.ndim == 0 and exponent in (1, 2, 3, 4)
+    return 1 if few else node.prim.cost

@@ -13,7 +13,6 @@ import numpy as np
 
 from jitad.primitives.core import cast, full, select
 from jitad.primitives.elementwise import logical_not
-from jitad.primitives.index import scatter
 from jitad.primitives.rules import Rules
 from jitad.primitives.view import broadcast_to, places
 from jitad.tape.builder import Builder, Value
@@ -105,17 +104,28 @@ def known(value: Value) -> Value | None:
 
 def _selected(value: Value, depth: int = 5) -> Value | None:
     """The support of what was put back where a mask of the data had taken it from."""
-    node, operands = value.node, [value.builder.value(i) for i in value.node.inputs]
-    if node.prim is scatter and any(v.node.prim.distinct for v in operands[1:]):
-        return TABLE["gt"](node.prim(full(value, 1, operands[0].shape, value.dtype), *operands[1:], **node.params), 0)
-    rule = _SELECTED.of(node.prim) if depth else None
-    return rule and rule(node, *(_selected(v, depth - 1) for v in operands))
+    rule = _SELECTED.of(value.node.prim)
+    operands = [value.builder.value(i) for i in value.node.inputs]
+    return rule(value, operands, lambda x: _selected(x, depth - 1) if depth else None) if rule is not None else None
 
 
-_SELECTED: Rules[Callable[..., Value | None]] = Rules()
-_SELECTED("mul")(lambda node, a, b: both(a, b))
-_SELECTED("neg")(lambda node, x: x)
-_SELECTED("reshape", "view")(lambda node, x: x and node.prim(x, **node.params))
+_SELECTED: Rules[Callable[[Value, list[Value], Callable[[Value], Value | None]], Value | None]] = Rules()
+_SELECTED("mul")(lambda value, operands, below: both(*map(below, operands)))
+_SELECTED("neg")(lambda value, operands, below: below(operands[0]))
+
+
+@_SELECTED("reshape", "view")
+def _shown_mask(value: Value, operands: list[Value], below: Callable[[Value], Value | None]) -> Value | None:
+    mask, node = below(operands[0]), value.node
+    return None if mask is None else node.prim(mask, **node.params)
+
+
+@_SELECTED("scatter")
+def _places(value: Value, operands: list[Value], below: Callable[[Value], Value | None]) -> Value | None:
+    if not any(v.node.prim.distinct for v in operands[1:]):
+        return None
+    node, ones = value.node, full(value, 1, operands[0].shape, value.dtype)
+    return TABLE["gt"](node.prim(ones, *operands[1:], **node.params), 0)
 
 
 def moved(prim: Primitive, mask: Value, like: Value, inputs: list[Value],

@@ -98,7 +98,7 @@ class _Splitting:
         tape, found = self.tape, set[int]()
         for number in self.varying:
             for source in tape.nodes[number].inputs:
-                while _shown(tape.nodes[source]):
+                while tape.nodes[source].prim.shows:
                     source = tape.nodes[source].inputs[0]
                 found.add(source)
         return found
@@ -113,7 +113,7 @@ class _Splitting:
             return True
         if node.index_map is not None:
             return _strided(node, self.tape.nodes[node.inputs[0]].aval)
-        if _shown(node) or node.prim.shape_only:
+        if node.prim.shows or node.prim.shape_only:
             return False
         if size == 1:
             return True
@@ -149,7 +149,7 @@ class _Splitting:
             if number in seen or node.constant is not None:
                 continue
             seen.add(number)
-            if _shown(node) or _pointwise(node):
+            if node.prim.shows or _pointwise(node):
                 cost += node.prim.cost * min(node.aval.size / size, 1) if _pointwise(node) else 0
                 stack += node.inputs
             else:
@@ -199,11 +199,6 @@ def _numbers(tape: Tape, wanted: Iterable[int]) -> list[int]:
 def _checks(node: Node) -> bool:
     """Whether a node checks indices, and gives places to trust."""
     return node.prim is within
-
-
-def _shown(node: Node) -> bool:
-    """Whether a node shows the elements of another one."""
-    return node.prim.kind in ("view", "reshape")
 
 
 def _product(node: Node) -> bool:

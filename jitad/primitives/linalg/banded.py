@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import Cotangents
 from jitad.primitives.index import concatenate
+from jitad.primitives.linear import Cotangents
 from jitad.primitives.reduce import reduce_sum
 from jitad.primitives.view import expand_dims, slice_dims, spread, squeeze
 from jitad.tape.builder import Value

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import Cotangents
 from jitad.primitives.linalg.forms import Form, Polynomial, coefficient_of, equal, form_of, plus, scaled, times
 from jitad.primitives.linalg.matrices import Samples, leading, matmul, mT, rectangle, regular, same_shape, triangle
 from jitad.primitives.linalg.triangular import solve_triangular
+from jitad.primitives.linear import Cotangents
 from jitad.primitives.reduce import parse
 from jitad.primitives.view import diagonal, view
 from jitad.tape.builder import Value

@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import Cotangents, zeros_like
+from jitad.primitives.core import zeros_like
 from jitad.primitives.index import concatenate
 from jitad.primitives.linalg.matrices import leading, matmul, mT, rectangle, regular, same_shape, square_batch
+from jitad.primitives.linalg.systems import solve
+from jitad.primitives.linear import Cotangents
 from jitad.primitives.view import slice_dims
 from jitad.tape.builder import Value
 from jitad.tape.types import Aval, Primitive
@@ -150,8 +152,6 @@ def _orthogonal_jvp(tangents: Cotangents, y: Value, a: Value) -> Value | None:
 def _beside(t: Value, inside: Value, y: Value, a: Value) -> Value:
     if a.shape[-2] == a.shape[-1]:
         return zeros_like(t)
-    from jitad.primitives.linalg.systems import solve
-
     return mT(solve(matmul(mT(a), y), mT(t - matmul(y, inside))))
 
 

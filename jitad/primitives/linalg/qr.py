@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import Cotangents
 from jitad.primitives.index import gather, scatter
 from jitad.primitives.linalg.matrices import (
     leading,
@@ -24,6 +23,7 @@ from jitad.primitives.linalg.matrices import (
 )
 from jitad.primitives.linalg.spectral import columns, joined
 from jitad.primitives.linalg.triangular import solve_triangular
+from jitad.primitives.linear import Cotangents
 from jitad.tape.builder import Value
 from jitad.tape.types import Aval, Primitive
 

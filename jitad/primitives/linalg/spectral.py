@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import Cotangents, select
+from jitad.primitives.core import select
 from jitad.primitives.index import concatenate
 from jitad.primitives.linalg.forms import support
 from jitad.primitives.linalg.matrices import Samples, leading, matmul, mT, rectangle, square_batch
+from jitad.primitives.linear import Cotangents
 from jitad.primitives.reduce import reduce_max
 from jitad.primitives.view import broadcast_to, diagonal, expand_dims, slice_dims, spread
 from jitad.tape.builder import Value

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import Cotangents
 from jitad.primitives.linalg.forms import scaled, single
 from jitad.primitives.linalg.matrices import (
     Samples,
@@ -18,6 +17,7 @@ from jitad.primitives.linalg.matrices import (
     system_infer,
     triangle,
 )
+from jitad.primitives.linear import Cotangents
 from jitad.tape.builder import Value
 from jitad.tape.types import Primitive
 

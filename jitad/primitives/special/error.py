@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from jitad.primitives.core import elementwise, select
+from jitad.primitives.core import elementwise, full, select
 from jitad.primitives.elementwise import cos, cosh, exp, gt, log, sin, sinh, square, sub
 from jitad.primitives.scipy_ufuncs import ufuncs
 from jitad.primitives.special.rows import near_zero, pointer, refusing, several
@@ -48,8 +48,6 @@ def _expn(y: Value, n: Value, x: Value) -> Any:
 
 
 def _ones(like: Value) -> Value:
-    from jitad.primitives.core import full
-
     return full(like, 1, like.shape, like.dtype)
 
 

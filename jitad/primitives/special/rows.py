@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from jitad.errors import UnsupportedOperationError
-from jitad.primitives.core import _draw, elementwise, loop_dtypes, pointwise
+from jitad.primitives.core import _draw, elementwise, loop_dtypes, pointwise, select
+from jitad.primitives.elementwise import absolute, le
 from jitad.primitives.numeric import ARRAYS, ROUTINES
 from jitad.primitives.scipy_ufuncs import ufuncs
 from jitad.tape.builder import Value
@@ -96,9 +97,6 @@ SEVERAL: dict[np.ufunc, list[Primitive]] = {}
 
 def near_zero(x: Value, bound: float, coefficients: Any, otherwise: Callable[[Value], Value]) -> Value:
     """A power series in x where ``abs(x) <= bound``, else ``otherwise(x)``, which need not be finite at 0."""
-    from jitad.primitives.core import select
-    from jitad.primitives.elementwise import absolute, le
-
     small = le(absolute(x), bound)
     inner = select(small, x, 0.0)
     series = inner * coefficients[-1] + coefficients[-2]

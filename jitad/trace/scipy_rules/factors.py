@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from jitad.primitives import linalg as rows
 from jitad.primitives.core import cast
-from jitad.primitives.linalg import systems as rows
 from jitad.primitives.linalg.matrices import matmul, mT, triangle
 from jitad.primitives.view import expand_dims
 from jitad.primitives.view import squeeze as drop

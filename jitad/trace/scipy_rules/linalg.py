@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.linalg import systems as rows
+from jitad.primitives import linalg as rows
 from jitad.trace.dispatch import builder_in, lift_all, refused
 from jitad.trace.numpy_rules import functions as numpy_functions  # noqa: F401  (fills the table)
 from jitad.trace.numpy_rules.algebra.linalg import check_square, det, inv, with_columns

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from jitad.primitives import linalg as rows
 from jitad.primitives.core import cast, full
 from jitad.primitives.index import concatenate
-from jitad.primitives.linalg import systems as rows
 from jitad.primitives.linalg.banded import shifted_rows
 from jitad.primitives.view import broadcast_to, expand_dims
 from jitad.primitives.view import squeeze as drop

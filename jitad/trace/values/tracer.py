@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import cast, made
+from jitad.primitives.core import cast
+from jitad.primitives.linear import made
 from jitad.primitives.view import Map, shown
 from jitad.tape.builder import Builder, Value
 from jitad.tape.types import Aval

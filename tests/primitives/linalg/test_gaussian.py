@@ -10,8 +10,8 @@ import jitad
 from jitad.cache.keys.identity import unwrap
 from jitad.passes.differentiate.modes import one, pullback
 from jitad.passes.optimise.rewrites import optimise
+from jitad.primitives.linalg import cholesky, mT, solve
 from jitad.primitives.linalg.forms import triangles
-from jitad.primitives.linalg.systems import cholesky, mT, solve
 from jitad.tape.builder import Builder
 from jitad.tape.evaluate import evaluate
 from jitad.tape.types import Aval

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from jitad.primitives import linalg as rows
 from jitad.primitives.core import cast, full, select
 from jitad.primitives.index import concatenate
-from jitad.primitives.linalg import systems as rows
 from jitad.primitives.linalg.matrices import matmul, mT, triangle
 from jitad.primitives.view import expand_dims, slice_dims
 from jitad.primitives.view import squeeze as drop

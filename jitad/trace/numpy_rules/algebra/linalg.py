@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from jitad.primitives import linalg as rows
 from jitad.primitives.core import cast
-from jitad.primitives.linalg import systems as rows
 from jitad.primitives.view import broadcast_to, expand_dims, spread
 from jitad.primitives.view import squeeze as drop
 from jitad.tape.builder import Value
