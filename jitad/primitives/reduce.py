@@ -114,7 +114,7 @@ def _contract_vjp(ct: Value, y: Value, a: Value, b: Value, spec: str) -> tuple[V
     return contract(ct, b, f"{out},{right}->{left}"), contract(a, ct, f"{left},{out}->{right}")
 
 
-_contract = linear(
+contraction = linear(
     "contract", kind="contract", slots=(0, 1), accumulate="add", can_fail=False, adds=True, tame=True, overflows=True,
     separable=True,
     evaluate=lambda a, b, spec: np.einsum(spec, a, b, optimize=True),
@@ -137,7 +137,7 @@ def contract(a: Any, b: Any, spec: str) -> Any:
     b, right = _sum_lonely(b, right, left + out)
     if not set(left) & set(right) - set(out):
         return _product(a, left, b, right, out)
-    return _contract(a, b, spec=f"{left},{right}->{out}")
+    return contraction(a, b, spec=f"{left},{right}->{out}")
 
 
 def _one_dtype(a: Any, b: Any) -> tuple[Any, Any]:

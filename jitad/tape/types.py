@@ -151,6 +151,11 @@ class Primitive:
     numbers: Callable[..., tuple[float, ...]] | None = None  # `(*avals, aval)`: the lengths that it is given
     sides: Callable[..., tuple[float, ...]] | None = None    # the same as `(shapes, params)`, of a routine of matrices
 
+    factored: Callable[[Mapping[str, Any], bool], tuple[Primitive, dict[str, Any]] | None] | None = None
+    #                                                      `(params, transposed)`: the row, and its params, that does
+    #                                                      the same with the factors of a matrix, or of its transpose
+    values: Primitive | None = None                      # the row that gives but the first column of the result
+
     # --- what the derived tests must know ---
     fixed: tuple[int, ...] = ()                          # inputs without a derivative
     refuses: bool = False                                # a second derivative may be refused

@@ -48,7 +48,7 @@ def _written_out(made: Made, length: int) -> bool:
 
 def _products(nodes: Sequence[Node]) -> int:
     """How many products there are for BLAS."""
-    return sum(node.prim.kind == "contract" and for_blas(node, [nodes[i].aval for i in node.inputs]) for node in nodes)
+    return sum(for_blas(node, [nodes[i].aval for i in node.inputs]) for node in nodes)
 
 
 def _wanted(tape: Tape) -> list[int]:

@@ -128,13 +128,4 @@ def _note(scope: Scope, group: Group) -> None:
 
 def _routine(name: str, params: Any, shapes: list[tuple[int, ...]]) -> tuple[str, tuple[float, ...]]:
     """The runtime's routine and its integer arguments: the batch, then sides, then flags."""
-    if name == "gemm":
-        left, rest = params["spec"].split(",")
-        right, out = rest.split("->")
-        sizes = dict(zip(left + right, shapes[0] + shapes[1], strict=True))
-        inner = next(c for c in left if c in right and c not in out)
-        flip = out[0] in right
-        a, b = (right, left) if flip else (left, right)
-        return "gemm", (sizes[out[0]], sizes[out[1]], sizes[inner], int(a.index(inner) == 0), int(b.index(inner) == 1),
-                        int(flip))
     return name, routine_numbers(TABLE[name], shapes, params)

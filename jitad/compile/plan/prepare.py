@@ -8,15 +8,11 @@ import numpy as np
 from jitad.passes.optimise.crossed import crossed
 from jitad.primitives.core import alias
 from jitad.primitives.index import gather, scatter, trusted, wrapped
-from jitad.primitives.reduce import parse
+from jitad.primitives.lowlevel import gemm
+from jitad.primitives.reduce import contraction, parse
 from jitad.tape.builder import Builder, Value
 from jitad.tape.tape import Tape
-from jitad.tape.types import Aval, Node, Primitive
-
-gemm = Primitive("gemm", kind="call", evaluate=lambda a, b, spec: np.einsum(spec, a, b, optimize=True),
-                 infer=lambda a, b, spec: Aval(tuple(dict(zip(
-                     "".join(parse(spec)[:2]), a.shape + b.shape, strict=True))[c] for c in parse(spec)[2]), a.dtype))
-"""A matrix product that BLAS does."""
+from jitad.tape.types import Aval, Node
 
 BLAS_WORK = 32 * 32 * 32      # multiplications from which a call of BLAS pays
 BLAS_SIDE = 12                # and the shortest side it needs
@@ -52,7 +48,7 @@ def prepare(tape: Tape, layouts: tuple[str, ...]) -> Tape:
 def _rebuilt(builder: Builder, node: Node, operands: list[Value], contiguous: list[bool]) -> Value:
     if node.is_leaf:
         return builder.value(builder.constant(node))
-    prim = gemm if node.prim.kind == "contract" and for_blas(node, [v.aval for v in operands]) else node.prim
+    prim = gemm if for_blas(node, [v.aval for v in operands]) else node.prim
     if prim.kind == "call":
         operands = [v if c else _copied(v, -1) for v, c in zip(operands, contiguous, strict=True)]
     params = node.params
@@ -78,7 +74,9 @@ def _copied(value: Value, slot: int) -> Value:
 
 
 def for_blas(node: Node, operands: Sequence[Aval]) -> bool:
-    """Whether a contraction is a product of matrices so large that BLAS does it."""
+    """Whether a node is a product of matrices so large that BLAS does it."""
+    if node.prim is not contraction:
+        return False
     left, right, out = parse(node.params["spec"])
     if (len(left), len(right), len(out)) != (2, 2, 2) or node.aval.dtype.name != "float64":
         return False

@@ -20,6 +20,7 @@ from jitad.primitives.linalg.matrices import (
 )
 from jitad.primitives.linalg.systems import inv
 from jitad.primitives.linear import Cotangents
+from jitad.primitives.lowlevel import det_factored, slogdet_log_factored, slogdet_sign_factored
 from jitad.primitives.reduce import reduce_sum
 from jitad.primitives.view import diagonal
 from jitad.tape.builder import Value
@@ -100,6 +101,7 @@ cofactor_tangent: Primitive = Primitive(
 
 det = Primitive(
     "det", evaluate=lambda a: np.linalg.det(a), infer=one_number, cost=100, batch=leading,
+    factored=lambda params, transposed: (det_factored, {}),
     vjp=lambda ct, y, a: (spread_scalar(ct, a) * cofactor(a),),
     jvp=lambda tangents, y, a: None if tangents[0] is None else inner(cofactor(a), tangents[0]),
     samples=lambda rng: [((regular(rng),), {}), ((regular(rng, 2),), {}),
@@ -108,12 +110,14 @@ det = Primitive(
 
 slogdet_sign = Primitive(
     "slogdet_sign", evaluate=lambda a: np.linalg.slogdet(a)[0], infer=one_number, cost=100, batch=leading,
+    factored=lambda params, transposed: (slogdet_sign_factored, {}),
     vjp=lambda ct, y, a: (None,), jvp=lambda tangents, y, a: zeros_like(y),
     samples=lambda rng: [((regular(rng),), {}), ((-regular(rng, 2),), {})])
 """The sign of the determinant; 0 for a singular matrix. Piecewise constant."""
 
 slogdet_log = Primitive(
     "slogdet_log", evaluate=lambda a: np.linalg.slogdet(a)[1], infer=one_number, cost=100, batch=leading,
+    factored=lambda params, transposed: (slogdet_log_factored, {}),
     vjp=lambda ct, y, a: (spread_scalar(ct, a) * mT(inv(a, strict=False)),),
     jvp=lambda tangents, y, a: None if tangents[0] is None else inner(mT(inv(a, strict=False)), tangents[0]),
     samples=lambda rng: [((regular(rng),), {}), ((regular(rng, 2),), {})])

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from jitad.primitives.core import pointwise
-from jitad.primitives.linalg import systems  # noqa: F401  (fills the table)
 from jitad.primitives.linalg.matrices import Samples, routine_numbers
 from jitad.primitives.view import broadcast_to
 from jitad.tape.builder import Value

@@ -19,6 +19,7 @@ from jitad.primitives.index import concatenate
 from jitad.primitives.linalg.forms import support
 from jitad.primitives.linalg.matrices import Samples, leading, matmul, mT, rectangle, square_batch
 from jitad.primitives.linear import Cotangents
+from jitad.primitives.lowlevel import eigvalsh, svdvals
 from jitad.primitives.reduce import reduce_max
 from jitad.primitives.view import broadcast_to, diagonal, expand_dims, slice_dims, spread
 from jitad.tape.builder import Value
@@ -122,7 +123,7 @@ def _symmetric(rng: np.random.Generator, *batch: int) -> np.ndarray:
 eigh = Primitive(
     "eigh", evaluate=_eigh, infer=_eigh_infer, vjp=_eigh_vjp, jvp=_eigh_jvp, cost=100, batch=leading,
     samples=lambda rng: [((_symmetric(rng),), {}), ((_symmetric(rng, 2),), {}), ((_symmetric(rng),), {"upper": True})],
-    symmetric=(0,))
+    symmetric=(0,), values=eigvalsh)
 """Rows of eigenvalue and eigenvector of a symmetric matrix, ascending; one triangle is read. Shape ``(..., n, 1 + n)``.
 The derivative is that of the function of the symmetric matrix, as for `cholesky`."""
 
@@ -196,7 +197,7 @@ def _svd_samples(rng: np.random.Generator) -> Samples:
 
 
 svd = Primitive("svd", evaluate=_svd, infer=_svd_infer, vjp=_svd_vjp, jvp=_svd_jvp, cost=100, batch=leading,
-                samples=_svd_samples, sides=rectangle)
+                samples=_svd_samples, sides=rectangle, values=svdvals)
 """Rows of singular value, vector on the left and vector on the right, descending. Shape ``(..., k, 1 + m + n)``."""
 
 __all__ = ["as_column", "column", "columns", "eigh", "joined", "svd", "svd_parts"]

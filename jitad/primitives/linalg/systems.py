@@ -18,6 +18,7 @@ from jitad.primitives.linalg.matrices import (
 )
 from jitad.primitives.linalg.triangular import solve_triangular
 from jitad.primitives.linear import Cotangents
+from jitad.primitives.lowlevel import inv_factored, solve_factored
 from jitad.tape.builder import Value
 from jitad.tape.types import Primitive
 
@@ -39,7 +40,7 @@ def _solve_jvp(tangents: Cotangents, y: Value, a: Value, b: Value) -> Value | No
 
 _solve_prim = Primitive(
     "solve", evaluate=lambda a, b: np.linalg.solve(a, b), infer=system_infer, vjp=_solve_vjp, jvp=_solve_jvp, cost=100,
-    batch=in_columns,
+    batch=in_columns, factored=lambda params, transposed: (solve_factored, {"trans": transposed}),
     samples=lambda rng: [((regular(rng), rng.normal(size=(3, 2))), {}),
                          ((regular(rng, 2), rng.normal(size=(2, 3, 1))), {})])
 
@@ -66,6 +67,7 @@ def _inv(a: Any, strict: bool = True) -> Any:
 
 _inv_prim = Primitive(
     "inv", evaluate=_inv, infer=same_shape, cost=100, batch=leading,
+    factored=lambda params, transposed: None if transposed else (inv_factored, {"strict": params.get("strict", True)}),
     vjp=lambda ct, y, a, strict=True: (-matmul(mT(y), matmul(ct, mT(y))),),
     jvp=lambda tangents, y, a, strict=True: None if tangents[0] is None else -matmul(y, matmul(tangents[0], y)),
     samples=lambda rng: [((regular(rng),), {}), ((regular(rng, 2),), {"strict": False})])
