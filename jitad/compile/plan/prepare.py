@@ -12,7 +12,7 @@ from jitad.primitives.lowlevel import gemm
 from jitad.primitives.reduce import contraction, parse
 from jitad.tape.builder import Builder, Value
 from jitad.tape.tape import Tape
-from jitad.tape.types import Aval, Node
+from jitad.tape.types import Aval, Node, Primitive
 
 BLAS_WORK = 32 * 32 * 32      # multiplications from which a call of BLAS pays
 BLAS_SIDE = 12                # and the shortest side it needs
