@@ -15,6 +15,7 @@ import numpy as np
 from jitad.errors import JitadError, TapeFileError
 from jitad.primitives.core import SUPPORTED, loop_dtypes
 from jitad.primitives.rules import Rules
+from jitad.primitives.view import outside
 from jitad.tape.evaluate import evaluate_node
 from jitad.tape.tape import Tape
 from jitad.tape.types import CONST, INPUT, TABLE, Aval, Constant, Guard, Node, Primitive, Where
@@ -219,15 +220,8 @@ MAPS("update")(lambda params, result, operands: [
 
 def _check_map(source: tuple[int, ...], walked: tuple[int, ...], index: Any) -> None:
     """Raise unless every element that the map points at exists."""
-    if len(index) != len(source):
-        raise TapeFileError(f"an index map of {len(index)} dimensions into an array of {len(source)}")
-    if 0 in walked:
-        return
-    for length, (offset, terms) in zip(source, index, strict=True):
-        if any(not 0 <= _number(dim) < len(walked) for dim, _ in terms):
-            raise TapeFileError(f"an index map over dimensions that are not there: {terms}")
-        ends = [_number(step) * (walked[dim] - 1) for dim, step in terms]
-        low, high = (_number(offset) + sum(e for e in ends if (e < 0) is down) for down in (True, False))
-        if low < 0 or high >= length:
-            raise TapeFileError(f"an index map reaches from {low} to {high} in a dimension of {length}")
-
+    index = tuple((_number(offset), tuple((_number(dim), _number(step)) for dim, step in terms))
+                  for offset, terms in index)
+    wrong = outside(source, walked, index)
+    if wrong:
+        raise TapeFileError(wrong)

@@ -7,7 +7,17 @@ import numpy as np
 
 from jitad.primitives.core import full, pointwise, select, zeros_like
 from jitad.primitives.linear import linear
-from jitad.primitives.view import Map, broadcast_to, expand_dims, identity_map, places, slice_dims, squeeze, view
+from jitad.primitives.view import (
+    Map,
+    broadcast_to,
+    checked,
+    expand_dims,
+    identity_map,
+    places,
+    slice_dims,
+    squeeze,
+    view,
+)
 from jitad.tape import expr as scalar
 from jitad.tape.builder import Value
 from jitad.tape.types import TABLE, Aval, Primitive
@@ -155,6 +165,12 @@ def _update(base: Any, *values: Any, indices: tuple[Map, ...]) -> Any:
     return out
 
 
+def _update_infer(base: Aval, *values: Aval, indices: tuple[Map, ...]) -> Aval:
+    for value, index in zip(values, indices, strict=True):
+        checked(base.shape, value.shape, index)
+    return Aval(base.shape, base.dtype)
+
+
 def _update_vjp(ct: Value, y: Value, base: Value, *values: Value, indices: tuple[Map, ...]) -> list[Value | None]:
     kept = np.ones(base.shape, bool)
     for value, index in zip(values, indices, strict=True):
@@ -168,7 +184,7 @@ def _update_jvp(tangents: Any, y: Value, *inputs: Value, indices: tuple[Map, ...
 
 
 update: Primitive = linear(
-    "update", kind="update", evaluate=_update, infer=lambda base, *values, indices: Aval(base.shape, base.dtype),
+    "update", kind="update", evaluate=_update, infer=_update_infer,
     vjp=_update_vjp, jvp=_update_jvp, moves=True, tame=True,
     samples=lambda rng: [((rng.normal(size=(3, 4)), rng.normal(size=3), rng.normal(size=())), {
         "indices": (((0, ((0, 1),)), (2, ())), ((1, ()), (3, ())))}),

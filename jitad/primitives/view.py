@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from jitad.errors import TapeError
 from jitad.primitives.linear import linear, made
 from jitad.tape.builder import Builder, Value
 from jitad.tape.types import TABLE, Aval, Node, Primitive
@@ -60,6 +61,40 @@ def places(index: Map, shape: tuple[int, ...]) -> tuple[Any, ...]:
     return tuple(np.broadcast_to(i, shape) for i in _indices(index, shape))
 
 
+@lru_cache(maxsize=4096)
+def outside(source: tuple[int, ...], walked: tuple[int, ...], index: Map) -> str:
+    """What is wrong with a map from a result of the shape `walked` into a `source`; "" if every element exists."""
+    if len(index) != len(source):
+        return f"an index map of {len(index)} dimensions into an array of {len(source)}"
+    if 0 in walked:
+        return ""
+    for length, (offset, terms) in zip(source, index, strict=True):
+        if any(not 0 <= dim < len(walked) for dim, _ in terms):
+            return f"an index map over dimensions that are not there: {terms}"
+        ends = [step * (walked[dim] - 1) for dim, step in terms]
+        low, high = offset + sum(e for e in ends if e < 0), offset + sum(e for e in ends if e > 0)
+        if low < 0 or high >= length:
+            return f"an index map reaches from {low} to {high} in a dimension of {length}"
+    return ""
+
+
+def checked(source: tuple[int, ...], walked: tuple[int, ...], index: Map) -> None:
+    """Raise `TapeError` unless all that the map points at exists: a kernel reads there without another look."""
+    wrong = outside(source, walked, index)
+    if wrong:
+        raise TapeError(wrong)
+
+
+def _infer_view(x: Aval, shape: tuple[int, ...], index: Map) -> Aval:
+    checked(x.shape, shape, index)
+    return Aval(shape, x.dtype)
+
+
+def _infer_spread(x: Aval, shape: tuple[int, ...], index: Map) -> Aval:
+    checked(shape, x.shape, index)
+    return Aval(shape, x.dtype)
+
+
 def _view(x: Any, shape: tuple[int, ...], index: Map) -> Any:
     if not index:
         return np.broadcast_to(x, shape)
@@ -82,13 +117,13 @@ def _samples(rng: np.random.Generator) -> list[Any]:
 _view_prim: Primitive = linear(
     "view", kind="view", evaluate=_view, cost=0, rearranges=True, shows=True, can_fail=False, virtual=True,
     moves=True, tame=True, separable=True,
-    infer=lambda x, shape, index: Aval(shape, x.dtype),
+    infer=_infer_view,
     vjp=lambda ct, y, x, shape, index: (spread(ct, x.shape, index),),
     samples=_samples)
 
 _spread_prim: Primitive = linear(
     "spread", kind="spread", evaluate=_spread, scatters=True, can_fail=False, moves=True, tame=True, separable=True,
-    infer=lambda x, shape, index: Aval(shape, x.dtype),
+    infer=_infer_spread,
     vjp=lambda ct, y, x, shape, index: (view(ct, x.shape, index),),
     samples=lambda rng: [((rng.normal(size=(3, 2)),), {"shape": (4, 5), "index": ((1, ((0, 1),)), (4, ((1, -2),)))})])
 
@@ -118,6 +153,7 @@ def shown(builder: Builder, number: int, shape: tuple[int, ...], index: Map) -> 
             return part
     if shape == node.aval.shape and index == _nothing(shape):
         return number
+    checked(node.aval.shape, shape, index)
     return builder.enter(_view_prim, (number,), {"shape": shape, "index": index}, (("index", index), ("shape", shape)),
                          made(shape, node.aval.dtype))
 

@@ -160,6 +160,7 @@ def test_round_gives_the_even_integer_or_raises():
         with pytest.raises(UnsupportedOperationError, match=r"round\(\) at .* an integer beyond 64 bits"):
             rounded(np.array([x, 3.0]))
     assert jit(lambda x: round(x[0]) + 0)(np.array([2**62 + 1])) == 2**62 + 1
+    assert jit(lambda x: np.float32([1, 2]) * round(x))(2.5).dtype == np.float32
 
     @jit
     def caught(x):

@@ -18,6 +18,7 @@ from numpy.lib.stride_tricks import as_strided
 from jitad.primitives.core import full
 from jitad.primitives.view import Map, view
 from jitad.tape.builder import Value
+from jitad.trace.arrays.windows import check_shares
 
 _BYTE = np.zeros(1, np.int8)
 
@@ -44,6 +45,7 @@ def through_view(x: Value, function: Callable[..., Any], *args: Any, **kwargs: A
     def decode(result: Any) -> Any:
         if isinstance(result, (list, tuple)):
             return type(result)(map(decode, result))
+        check_shares(result, dummy)
         return through_map_of(x, result.shape, _map_of(result, start, x.shape))
 
     dummy, start = _dummy(x.shape)
@@ -80,4 +82,5 @@ def sliced(shape: tuple[int, ...], entries: tuple[Any, ...]) -> tuple[tuple[int,
     """Shape and map of ``x[entries]`` for an `x` of that shape; slices are given as tuples of three."""
     dummy, start = _dummy(shape)
     result = dummy[tuple(slice(*e) if type(e) is tuple else e for e in entries)]
+    check_shares(result, dummy)
     return result.shape, _map_of(result, start, shape)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from jitad.errors import TapeError
 from jitad.primitives.core import full
 from jitad.primitives.index import reshape
 from jitad.primitives.view import Map, view
@@ -72,6 +73,19 @@ def dummy(window: Window) -> np.ndarray:
     return as_strided(_BYTE, window.shape, window.strides, writeable=False)
 
 
+def owner(array: Any) -> Any:
+    """Whose memory an array shows: that of which it is a view, of a view, ..."""
+    while isinstance(array, np.ndarray) and array.base is not None:
+        array = array.base
+    return array
+
+
+def check_shares(result: Any, array: np.ndarray) -> None:
+    """Raise `TapeError` unless `result` shows memory of `array`: places in a copy say nothing of it."""
+    if owner(result) is not owner(array):
+        raise TapeError(f"NumPy gave a copy ({type(result).__name__}) where it should give a view")
+
+
 def window_of(array: np.ndarray, start: int, itemsize: int, offset: int = 0) -> Window:
     """The window that an array shows of a storage, whose element number `offset` lies at the address `start`."""
     where = array.__array_interface__["data"][0] - start
@@ -82,7 +96,9 @@ def window_of(array: np.ndarray, start: int, itemsize: int, offset: int = 0) -> 
 def narrowed(window: Window, function: Callable[[np.ndarray], np.ndarray]) -> Window:
     """The window that `function`, which takes and gives views, makes of a window."""
     array = dummy(window)
-    return window_of(function(array), array.__array_interface__["data"][0], 1, window.offset)
+    result = function(array)
+    check_shares(result, array)
+    return window_of(result, array.__array_interface__["data"][0], 1, window.offset)
 
 
 def reshaped(window: Window, shape: tuple[int, ...], order: str) -> Window | None:

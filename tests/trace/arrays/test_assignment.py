@@ -11,7 +11,12 @@ import pytest
 import jitad
 from jitad import cache, jit, jit_grad, value_and_grad
 from jitad.cache.keys.identity import unwrap
+from jitad.errors import TapeError
+from jitad.primitives.view import view
+from jitad.tape.builder import Builder
 from jitad.tape.evaluate import evaluate
+from jitad.tape.types import TABLE, Aval
+from jitad.trace.arrays.viewing import through_view
 from jitad.trace.record import record
 from tests.trace.arrays.assignment_cases import CASES
 
@@ -193,3 +198,46 @@ def test_a_python_number_that_was_in_an_array_has_a_dtype() -> None:
     small = np.array([100], "i1")
     for got, expected in zip(jit(f)(small, 2), f(small, 2), strict=True):
         assert got == expected and got.dtype == expected.dtype == np.int64
+
+
+def test_unstacked_arrays_are_views_and_numbers_of_one_dimension_are_not() -> None:
+    """Their places were read off a copy that NumPy makes of numbers: reads outside of the array."""
+    def numbers(t):
+        t = t.copy()
+        a, b, c = np.unstack(t)
+        t[0] = 9.0
+        return a * b + c
+
+    def columns(t):
+        t = t.copy()
+        a, b = np.unstack(t, axis=1)
+        a[0] = 5.0
+        t[1, 0] = 7.0
+        return np.stack([a, b]) * np.flip(t[2, 1]) * np.flip(np.asarray(t[2, 0]))
+
+    x = np.array([1.0, 2.0, 3.0])
+    assert jit(numbers)(x) == numbers(x) == 5.0
+    np.testing.assert_array_equal(jit_grad(numbers)(x), [2, 1, 1])
+    m = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    np.testing.assert_array_equal(jit(columns)(m), columns(m))
+    with pytest.raises(ValueError, match="must be at least 1-d"):
+        jit(lambda x: np.unstack(x[0]))(x)
+
+
+def test_an_index_map_is_checked_against_its_source() -> None:
+    """When a node is made, and when NumPy gives a copy from which no map can be read."""
+    builder = Builder()
+    x = builder.input(Aval((3, 4), np.dtype(float)), "x")
+    wrong = [((4,), ((0, ()), (1, ((0, 1),)))), ((4,), ((3, ()), (0, ((0, 1),)))), ((4,), ((0, ((0, 1),)),)),
+             ((2,), ((0, ((0, -1),)), (0, ()))), ((2,), ((0, ((1, 1),)), (0, ())))]
+    for shape, index in wrong:
+        with pytest.raises(TapeError, match="an index map"):
+            view(x, shape, index)
+    with pytest.raises(TapeError, match="an index map reaches from 0 to 4 in a dimension of 4"):
+        TABLE["spread"](builder.input(Aval((5,), np.dtype(float)), "y"), shape=(4,), index=((0, ((0, 1),)),))
+    with pytest.raises(TapeError, match="an index map reaches from 2 to 4 in a dimension of 4"):
+        TABLE["update"](*(builder.input(Aval((n,), np.dtype(float)), "a") for n in (4, 3)),
+                        indices=(((2, ((0, 1),)),),))
+    for copying in (np.copy, lambda a: a[0, 0], lambda a: list(np.zeros(2))):
+        with pytest.raises(TapeError, match="NumPy gave a copy"):
+            through_view(x, copying)

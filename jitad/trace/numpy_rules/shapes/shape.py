@@ -63,6 +63,8 @@ def _viewer(function: Any) -> None:
     """Enter a NumPy function that returns views of its first argument."""
     def impl(a: Any, *args: Any, **kwargs: Any) -> Any:
         a, = lift_all(a)
+        if function is np.flip and not a.ndim:
+            return getitem(a, np.flip(stand_in(()), *args, **kwargs).shape)           # a number, in NumPy too
         result = through_view(a, function, *args, **kwargs)
         if function is np.diagonal:
             frozen(result)
@@ -72,11 +74,24 @@ def _viewer(function: Any) -> None:
 
 
 _VIEWS = ("transpose matrix_transpose permute_dims swapaxes moveaxis rollaxis expand_dims squeeze flip fliplr flipud "
-          "rot90 diagonal broadcast_to split array_split hsplit vsplit dsplit unstack").split()
+          "rot90 diagonal broadcast_to split array_split hsplit vsplit dsplit").split()
 for _name in _VIEWS:
     if hasattr(np, _name) and _name != "broadcast_to":
         _viewer(getattr(np, _name))
 _viewer(np.linalg.matrix_transpose)
+
+
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
+    """As NumPy does it, whose elements of one dimension are numbers."""
+    a, = lift_all(x)
+    if not a.ndim:
+        raise ValueError("Input array must be at least 1-d.")
+    return tuple(through_view(a, np.moveaxis, axis, 0))
+
+
+if hasattr(np, "unstack"):
+    implements(np.unstack)(unstack)
+    SHARING.add(np.unstack)
 
 
 def transpose(a: Any) -> Any:
