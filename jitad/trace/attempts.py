@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from jitad.errors import ConcretizationError
 from jitad.primitives.core import cast
 from jitad.primitives.linalg.failures import FAILS, finite
 from jitad.primitives.reduce import reduce_all
@@ -24,9 +23,9 @@ FINITE: frozenset[Primitive] = frozenset({TABLE["cholesky"]})    # rows whose re
 
 def attempted(recorder: Any, prim: Primitive, inputs: Sequence[int], params: Mapping[str, Any]) -> int:
     """The node of `prim`, with a guard that it fails, or does not, as now; raises what NumPy raises if it does."""
-    operands = _known(recorder, inputs)
-    if operands is None:
+    if not all(map(recorder.knows, inputs)):
         return Builder.apply(recorder, prim, inputs, params)
+    operands = [recorder.concrete(i) for i in inputs]
     fails = Builder.apply(recorder, FAILS[prim], inputs, {**params, "leading": 0})
     number = Builder.apply(recorder, prim, inputs, params)
     raised = None
@@ -43,51 +42,47 @@ def attempted(recorder: Any, prim: Primitive, inputs: Sequence[int], params: Map
     return number
 
 
-def _known(recorder: Any, numbers: Sequence[int]) -> list[Any] | None:
-    """The numbers behind nodes; None in the body of a loop, where there are none."""
-    try:
-        return [recorder.concrete(i) for i in numbers]
-    except ConcretizationError:
-        return None
+def _asked(value: Value) -> bool:
+    """Whether the outcome of something about `value` is a branch: would be caught, and is known."""
+    recorder: Any = value.builder
+    return hasattr(recorder, "may_be_caught") and recorder.may_be_caught() and recorder.knows(value.number)
 
 
-def _catching(builder: Any) -> bool:
-    """Whether the builder is a recording of code that would catch what is raised now."""
-    return hasattr(builder, "may_be_caught") and builder.may_be_caught()
-
-
-def within_bounds(index: Value, axis: int, length: int) -> None:
+def require_within(index: Value, axis: int, length: int) -> None:
     """Where it would be caught, a computed index that is out of bounds raises what NumPy raises."""
-    recorder: Any = index.builder
-    known = _known(recorder, [index.number]) if _catching(recorder) else None
-    if known is None:
+    if not _asked(index):
         return
+    recorder: Any = index.builder
     with recorder.plain():
         i = cast(Value(recorder, index.number), np.int64)
         inside = TABLE["logical_and"](TABLE["ge"](i, -length), TABLE["lt"](i, length))
         inside = reduce_all(inside, axes=tuple(range(inside.ndim))) if inside.ndim else inside
     if not recorder.decide(inside):
-        out = known[0][(known[0] < -length) | (known[0] >= length)].flat[0]
+        known = recorder.concrete(index.number)
+        out = known[(known < -length) | (known >= length)].flat[0]
         raise IndexError(f"index {out} is out of bounds for axis {axis} with size {length}")
 
 
-def check_finite(check: Any, *arrays: Any) -> None:
-    """What SciPy's functions do with ``check_finite``: ValueError unless all numbers are finite."""
-    if not check:
-        return
-    for array in arrays:
-        if not isinstance(array, Value):
+def require_finite(check: Any, *arrays: Any) -> None:
+    """What SciPy's functions do first with ``check_finite``: ValueError unless all numbers are finite."""
+    for array in arrays if check else ():
+        if hasattr(type(array), "jitad_parts"):
+            require_finite(check, array.real, array.imag)
+        elif not isinstance(array, Value):
             np.asarray_chkfinite(array)
         elif array.dtype.kind == "f" and not _is_finite(array):
             _require_finite(array)
 
 
 def _is_finite(x: Value) -> bool:
-    """Whether it is known on the tape: required before, or made of such by a row that keeps it."""
-    nodes, known = x.builder.nodes, x.builder.required               # type: ignore[attr-defined]
+    """Whether the tape says so: it was required before, or is made of such by a row that keeps it."""
+    nodes, required = x.builder.nodes, x.builder.required            # type: ignore[attr-defined]
     number = x.number
-    while number not in known:
+    while number not in required:
         node = nodes[number]
+        if node.constant is not None:
+            np.asarray_chkfinite(node.constant)
+            return True
         if node.index_map is None and node.prim not in FINITE:
             return False
         number = node.inputs[0]
@@ -97,16 +92,17 @@ def _is_finite(x: Value) -> bool:
 def _require_finite(x: Value) -> None:
     recorder: Any = x.builder
     with recorder.plain():
-        x = Value(recorder, x.number)
-        fine = TABLE["isfinite"](x)
+        fine = TABLE["isfinite"](Value(recorder, x.number))
         fine = reduce_all(fine, axes=tuple(range(x.ndim))) if x.ndim else fine
-    if _catching(recorder) and _known(recorder, [x.number]) is not None:
+    if _asked(x):
         if not recorder.decide(fine):
             raise ValueError("array must not contain infs or NaNs")
-    else:
+    elif recorder.knows(x.number):
         with recorder.plain():
             recorder.guard(finite(fine), True, recorder.where())
+    else:
+        return
     recorder.required.add(x.number)
 
 
-__all__ = ["attempted", "check_finite", "within_bounds"]
+__all__ = ["attempted", "require_finite", "require_within"]

@@ -101,6 +101,7 @@ class Recorder(Builder):
         self.required: set[int] = set()                  # nodes whose numbers are finite, or the call fails
         self._home = sys._getframe(1).f_code             # of whoever records: frames further out are the caller's
         self._concrete: dict[int, Any] = {}
+        self._certain: set[int] = set()                  # nodes that `knows` has found to have numbers
         self._lines: dict[int, tuple[CodeType, dict[int, Where] | None]] = {}
         self.placed: dict[int, tuple[int, Any]] = {}     # constants of templates; see `trace.templates`
         self.examples: dict[int, int] = {}               # placeholders for one example -> all of them
@@ -170,6 +171,20 @@ class Recorder(Builder):
                 raise
             pending.pop()
         return known[number]
+
+    def knows(self, number: int) -> bool:
+        """Whether there is a number behind a node: not if it depends on what is known only step by step of a loop."""
+        nodes, stack, seen = self.nodes, [number], set[int]()
+        while stack:
+            n = stack.pop()
+            if n in seen or n in self._certain or n in self._concrete:
+                continue
+            if nodes[n].is_input and n not in self.examples:
+                return False
+            seen.add(n)
+            stack += nodes[n].inputs
+        self._certain |= seen
+        return True
 
     def know(self, number: int, value: Any) -> None:
         """Keep the value of a node that has been computed elsewhere."""

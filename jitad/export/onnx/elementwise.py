@@ -19,7 +19,7 @@ OPERATORS = {
     "rint": "Round", "lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual", "eq": "Equal",
     "isnan": "IsNaN", "isinf": "IsInf", "bitwise_and": "BitwiseAnd", "bitwise_or": "BitwiseOr",
     "bitwise_xor": "BitwiseXor", "invert": "BitwiseNot", "select": "Where", "stop_gradient": "Identity",
-    "alias": "Identity", "positive": "Identity", "div": "Div", "pow": "Pow", "float_power": "Pow",
+    "alias": "Identity", "finite": "Identity", "positive": "Identity", "div": "Div", "pow": "Pow", "float_power": "Pow",
     "reciprocal": "Reciprocal",
 }
 LOGICAL = {"logical_and": "And", "logical_or": "Or", "logical_xor": "Xor", "logical_not": "Not"}

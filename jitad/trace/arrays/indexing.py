@@ -12,7 +12,7 @@ from jitad.tape.builder import Value
 from jitad.trace.arrays.positions import flat_positions, nonzero_of
 from jitad.trace.arrays.viewing import sliced, through_map_of, through_view
 from jitad.trace.arrays.windows import Window
-from jitad.trace.attempts import within_bounds
+from jitad.trace.attempts import require_within
 from jitad.trace.dispatch import as_value, implements, lift_all, plain, stand_in
 
 
@@ -226,7 +226,7 @@ def _index_value(x: Any, index: Any, axis: int, shape: tuple[int, ...]) -> Any:
         index = index.astype(np.int64)
         index = np.broadcast_to(np.where(index < 0, index + length, index), shape)
         return as_value(x.builder, index)
-    within_bounds(index, axis, length)
+    require_within(index, axis, length)
     return broadcast_to(cast(index, np.int64), shape)
 
 

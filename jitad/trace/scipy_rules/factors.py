@@ -11,6 +11,7 @@ from jitad.primitives.linalg.matrices import matmul, mT, triangle
 from jitad.primitives.view import expand_dims
 from jitad.primitives.view import squeeze as drop
 from jitad.tape.builder import Value
+from jitad.trace.attempts import require_finite
 from jitad.trace.dispatch import as_value, lift_all, lift_with, refused
 from jitad.trace.numpy_rules.algebra.factors import (
     decomposed,
@@ -41,13 +42,16 @@ def eigh(a: Any, b: Any = None, *, lower: bool = True, eigvals_only: bool = Fals
         raise refused(a, "scipy.linalg.eigh with subset_by_value", "choose among the eigenvalues yourself")
     if type not in (1, 2, 3):
         raise ValueError('"type" keyword only accepts 1, 2, and 3.')
+    require_finite(check_finite, a)
     factor = None
     if b is None:
         if a.ndim != 2 or a.shape[0] != a.shape[1]:
             raise ValueError('expected square "a" matrix')
         y = decomposed(a, "L" if lower else "U")
     else:
-        a, factor = _standard(a, as_value(a.builder, b), lower, type)
+        b = as_value(a.builder, b)
+        require_finite(check_finite, b)
+        a, factor = _standard(a, b, lower, type)
         y = decomposed(a, "L" if lower else "U")
     first, last = (0, y.shape[-2] - 1) if subset_by_index is None else map(int, subset_by_index)
     if not 0 <= first <= last < max(y.shape[-2], 1):
@@ -100,18 +104,22 @@ def eigvals(a: Any, *args: Any, **options: Any) -> Any:
 @substitute("scipy.linalg", "svd")
 def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: bool = False,
         check_finite: bool = True, lapack_driver: str = "gesdd") -> Any:
-    result: Any = numpy_svd(lift_all(a)[0], full_matrices, compute_uv)
+    a, = lift_all(a)
+    require_finite(check_finite, a)
+    result: Any = numpy_svd(a, full_matrices, compute_uv)
     return tuple(result) if compute_uv else result
 
 
 @substitute("scipy.linalg", "svdvals")
 def svdvals_(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    require_finite(check_finite, *lift_all(a))
     return svdvals(a)
 
 
 @substitute("scipy.linalg", "norm")
 def norm_(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = True) -> Any:
     a, = lift_all(a)
+    require_finite(check_finite, a)
     result = norm(a, ord, axis, keepdims)
     by_lapack = axis is None and not keepdims and ord in {1: (None, 2), 2: (1, np.inf)}.get(a.ndim, ())
     return cast(result, np.float64) if by_lapack else result         # a Python number in SciPy, also of float32
@@ -120,6 +128,7 @@ def norm_(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, che
 @substitute("scipy.linalg", "pinv")
 def pinv(a: Any, *, atol: Any = None, rtol: Any = None, return_rank: bool = False, check_finite: bool = True) -> Any:
     a = matrices(a)
+    require_finite(check_finite, a)
     static((atol, rtol), a, "scipy.linalg.pinv with a traced tolerance")
     if (atol or 0.0) < 0 or (rtol or 0.0) < 0:
         raise ValueError("atol and rtol values must be positive.")
@@ -139,6 +148,7 @@ def lstsq(a: Any, b: Any, cond: Any = None, overwrite_a: bool = False, overwrite
     if a.shape[0] != b.shape[0]:
         raise ValueError("Shape mismatch: a and b should have the same number of rows "
                          f"({a.shape[0]} != {b.shape[0]}).")
+    require_finite(check_finite, a, b)
     if lapack_driver == "gelsy":
         raise refused(a, "scipy.linalg.lstsq with lapack_driver='gelsy'", "leave the option out")
     dtype = np.result_type(as_float(a).dtype, as_float(b).dtype)
@@ -152,6 +162,7 @@ def polar(a: Any, side: str = "right") -> Any:
     if side not in ("right", "left"):
         raise ValueError("`side` must be either 'right' or 'left'")
     a = matrices(a)
+    require_finite(True, a)
     wide = a.shape[-2] < a.shape[-1]
     u = rows.orthogonal_factor(mT(a) if wide else a)
     u = mT(u) if wide else u
@@ -165,6 +176,7 @@ def polar(a: Any, side: str = "right") -> Any:
 def qr(a: Any, overwrite_a: bool = False, lwork: Any = None, mode: str = "full", pivoting: bool = False,
        check_finite: bool = True) -> Any:
     a = matrices(a)
+    require_finite(check_finite, a)
     if mode not in ("full", "qr", "r", "economic", "raw"):
         raise ValueError("Mode argument should be one of ['full', 'r', 'economic', 'raw']")
     if pivoting or mode == "raw":
@@ -176,11 +188,12 @@ def qr(a: Any, overwrite_a: bool = False, lwork: Any = None, mode: str = "full",
     return (r,) if mode == "r" else (q, r)
 
 
-def factored(a: Any, name: str) -> tuple[Any, Any]:
+def factored(a: Any, name: str, check_finite: bool) -> tuple[Any, Any]:
     """Both LU factors in one matrix, and the order of rows."""
     a = matrices(a)
     if a.shape[-1] != a.shape[-2]:
         raise refused(a, f"scipy.linalg.{name} of matrices that are not square", "use square ones")
+    require_finite(check_finite, a)
     order = rows.lu_order(a)
     return rows.lu(a, order), order
 
@@ -188,7 +201,7 @@ def factored(a: Any, name: str) -> tuple[Any, Any]:
 @substitute("scipy.linalg", "lu")
 def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True,
        p_indices: bool = False) -> Any:
-    both, order = factored(a, "lu")
+    both, order = factored(a, "lu", check_finite)
     n = both.shape[-1]
     lower, upper = triangle(both, lower=True, strict=True) + np.eye(n, dtype=both.dtype), triangle(both, lower=False)
     if permute_l or p_indices:
@@ -207,7 +220,7 @@ def _inverse_order(order: Value) -> Value:
 
 @substitute("scipy.linalg", "lu_factor")
 def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    both, order = factored(a, "lu_factor")
+    both, order = factored(a, "lu_factor", check_finite)
     return both, cast(rows.lu_pivots(order), np.int32)
 
 
@@ -215,6 +228,7 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> A
 def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True) -> Any:
     both, pivots = lu_and_piv
     both, b = lift_all(both, b)
+    require_finite(check_finite, b)
     if trans not in (0, 1, 2):
         raise ValueError(f"Illegal value encountered in trans={trans}")
     order = _order_of_rows(both, pivots)
@@ -271,12 +285,14 @@ def logm(A: Any, **options: Any) -> Any:
 def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
     a, b, q = lift_all(a, b, q)
     dtype = np.result_type(*(as_float(x).dtype for x in (a, b, q)))
+    require_finite(True, a, b)
     return rows.sylvester(*(cast(x, dtype) for x in (check_square(a), check_square(b), q)))
 
 
 @substitute("scipy.linalg", "solve_continuous_lyapunov")
 def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
     a, q = lift_all(a, q)
+    require_finite(True, a, q)
     return solve_sylvester(a, mT(check_square(a)), q)
 
 
@@ -285,6 +301,7 @@ def solve_discrete_lyapunov(a: Any, q: Any, method: Any = None) -> Any:
     """``X = A X A^T + Q``: for sides below 10 as one system, else as a continuous equation."""
     a, q = lift_all(a, q)
     a, n = check_square(a), a.shape[-1]
+    require_finite(True, a, q)
     dtype = np.dtype(np.float64)                                   # SciPy's, also of float32
     a, q = cast(a, dtype), cast(q, dtype)
     if method is not None and str(method).lower() not in ("bilinear", "direct"):

@@ -11,6 +11,7 @@ from jitad.primitives.index import concatenate
 from jitad.primitives.linalg.banded import shifted_rows
 from jitad.primitives.view import broadcast_to, expand_dims
 from jitad.primitives.view import squeeze as drop
+from jitad.trace.attempts import require_finite
 from jitad.trace.dispatch import as_value, lift_all, lift_with, refused
 from jitad.trace.numpy_rules.shapes.shape import ravel
 from jitad.trace.substitutes import substitute
@@ -68,6 +69,7 @@ def solve_banded(l_and_u: Any, ab: Any, b: Any, overwrite_ab: bool = False, over
                  check_finite: bool = True) -> Any:
     lower, upper = map(int, l_and_u)
     ab, b, vector = _operands(ab, b, "solve_banded")
+    require_finite(check_finite, ab, b)
     if ab.shape[-1] != b.shape[0]:
         raise ValueError("shapes of ab and b are not compatible.")
     if lower + upper + 1 != ab.shape[0]:
@@ -81,6 +83,7 @@ def solve_banded(l_and_u: Any, ab: Any, b: Any, overwrite_ab: bool = False, over
 def solveh_banded(ab: Any, b: Any, overwrite_ab: bool = False, overwrite_b: bool = False, lower: bool = False,
                   check_finite: bool = True) -> Any:
     ab, b, vector = _operands(ab, b, "solveh_banded")
+    require_finite(check_finite, ab, b)
     if ab.shape[-1] != b.shape[0]:
         raise ValueError("shapes of ab and b are not compatible.")
     result = rows.solveh_banded(ab if lower else shifted_rows(ab), b)

@@ -18,6 +18,7 @@ from jitad.primitives.core import cast
 from jitad.primitives.scipy_ufuncs import ufuncs as sp
 from jitad.tape.builder import Value
 from jitad.trace.arrays.indexing import boxed
+from jitad.trace.attempts import require_finite
 from jitad.trace.dispatch import as_value, builder_in, call, refused
 from jitad.trace.scipy_rules.linalg import solve_triangular
 from jitad.trace.scipy_rules.stats.family import LOG2, LOG_2PI, Rule, where
@@ -93,12 +94,16 @@ class _Matrix:
     """Logarithm of the determinant of a positive definite matrix, and its square root at work."""
 
     def __init__(self, cov: Any, dim: int) -> None:
+        require_finite(True, cov)
         if cov.ndim == 2:
-            self.factor = np.linalg.cholesky(cov)
+            try:
+                self.factor = np.linalg.cholesky(cov)
+            except np.linalg.LinAlgError:                           # of numbers, or where the user would catch it
+                raise _refusal(np.linalg.eigvalsh(cov)) from None
             self.log_det = 2.0 * np.sum(np.log(np.diag(self.factor)))
             return
         if not np.all(cov > 0):
-            raise np.linalg.LinAlgError("the covariance matrix is not positive definite")
+            raise _refusal(cov)
         self.factor = np.broadcast_to(np.sqrt(cov), (dim,))         # plain: the diagonal
         self.log_det = 2.0 * np.sum(np.log(self.factor))
 
@@ -113,9 +118,18 @@ class _Matrix:
         return np.sum(np.square(_solve(self.factor, flat.T)), axis=0).reshape(lead)
 
 
+def _refusal(values: Any) -> Exception:
+    """What SciPy raises for a matrix with such eigenvalues, not all of which are positive."""
+    if np.min(values) < -1e6 * np.finfo(np.float64).eps * np.max(np.absolute(values)):
+        return ValueError("The input matrix must be symmetric positive semidefinite.")
+    return np.linalg.LinAlgError("When `allow_singular is False`, the input matrix must be symmetric positive "
+                                 "definite.")
+
+
 def _solve(factor: Any, b: Any) -> Any:
     """``inv(factor) @ b`` for a lower triangle."""
-    return solve_triangular(factor, b, lower=True) if builder_in(factor, b) else np.linalg.solve(factor, b)
+    traced = builder_in(factor, b)
+    return solve_triangular(factor, b, lower=True, check_finite=False) if traced else np.linalg.solve(factor, b)
 
 
 def _deviation(x: Any, mean: Any) -> Any:
@@ -310,6 +324,7 @@ def _log_det(factor: Any) -> Any:
 def _wishart(x: Any, df: Any, scale: Any) -> Any:
     (x,) = _floats(x)
     df, scale, dim = _scale(df, scale)
+    require_finite(True, x, scale)
     root, factor = np.linalg.cholesky(_matrices(x, dim)), np.linalg.cholesky(scale)
     if root.ndim == 3:
         parts = np.moveaxis(root, 0, 1).reshape(dim, -1)
