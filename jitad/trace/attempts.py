@@ -45,7 +45,12 @@ def attempted(recorder: Any, prim: Primitive, inputs: Sequence[int], params: Map
 def _asked(value: Value) -> bool:
     """Whether the outcome of something about `value` is a branch: would be caught, and is known."""
     recorder: Any = value.builder
-    return hasattr(recorder, "may_be_caught") and recorder.may_be_caught() and recorder.knows(value.number)
+    return _records(recorder) and recorder.may_be_caught() and recorder.knows(value.number)
+
+
+def _records(builder: Builder) -> bool:
+    """Whether values have numbers behind them."""
+    return hasattr(builder, "knows")
 
 
 def require_within(index: Value, axis: int, length: int) -> None:
@@ -70,7 +75,7 @@ def require_finite(check: Any, *arrays: Any) -> None:
             require_finite(check, array.real, array.imag)
         elif not isinstance(array, Value):
             np.asarray_chkfinite(array)
-        elif array.dtype.kind == "f" and not _is_finite(array):
+        elif array.dtype.kind == "f" and _records(array.builder) and not _is_finite(array):
             _require_finite(array)
 
 
