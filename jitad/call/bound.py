@@ -12,7 +12,7 @@ from jitad.call.build.specialization import Specialization
 from jitad.call.build.specialize import complete
 from jitad.call.family import FunctionFamily
 from jitad.call.ladder import Called, Run
-from jitad.call.pickling import restored, restores
+from jitad.call.pickling import restored
 from jitad.call.request.request import Arguments
 from jitad.call.request.results import bare
 from jitad.call.request.subject import Subject
@@ -161,7 +161,8 @@ class BoundFunction(Called):
         structures = [arguments.structures[place] for place in self._free]
         if result.plain and len(bound.free) == len(self._free) and all(map(bare, structures)):
             known.strict = bound.strict                  # arguments and results are the kernel's own
-            known.call = bound.kernel.function(bound.data, self._cold)
+            known.entry = lambda fallback: bound.kernel.function(bound.data, fallback)
+            known.call = known.entry(self._cold)
         else:
             leaves = [arguments.leaves[i] for place in self._free for i in arguments.span(place)]
             known.strict = from_leaves(structures, leaves, bound.strict,
@@ -225,9 +226,6 @@ class BoundFunction(Called):
 
     def __repr__(self) -> str:
         return f"{self._transformed!r} with its data bound".replace("<", "", 1).replace(">", "", 1).join("<>")
-
-
-restores("bound")(BoundFunction)
 
 
 def bind(transformed: FunctionFamily, args: Iterable[Any], kwargs: dict[str, Any]) -> BoundFunction:

@@ -7,7 +7,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from jitad.call.bound import c_function
 from jitad.call.build.specialization import Specialization
 from jitad.call.build.specialize import complete
 from jitad.call.family import FunctionFamily
@@ -160,6 +159,8 @@ class CompiledTape:
 
         Raises `SignatureError` unless the differentiated argument is one float64 vector, and the value a float64.
         """
+        from jitad.call.bound import c_function
+
         return c_function(self._transformed, self._arguments)
 
     def graph(self) -> Any:

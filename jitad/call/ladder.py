@@ -40,7 +40,6 @@ from jitad.call.request.results import write_out
 from jitad.call.request.subject import Subject
 from jitad.call.rungs import stored
 from jitad.call.rungs.background import under_way
-from jitad.call.rungs.generated import native_shortcut, python_shortcut
 from jitad.call.rungs.shortcut import MISSED, Shortcut, attempt, first_on_its_way, with_fallback
 from jitad.compile.llvm.fork_guard import gate
 from jitad.trace.recorder import current, uncollected
@@ -113,7 +112,9 @@ class Called:
         ways = [k.strict for k in self._known if k.guarded and k.signature == known.signature]
         self._call = known.call or self._cold
         if known.guarded and len(ways) > 1:
-            self._call = with_fallback(first_on_its_way(ways), self._cold, self.subject.own_out)
+            tried = ways if known.entry is None else ways[1:]
+            call = with_fallback(first_on_its_way(tried), self._cold, self.subject.own_out)
+            self._call = call if known.entry is None else known.entry(call)
 
     # --- what differs ----------------------------------------------------------------------------
     @property
@@ -247,6 +248,8 @@ class Ladder(Called):
 
     def _remember(self, specialization: Specialization, arguments: Arguments, inputs: list[Any]) -> None:
         """Let the next call of this kind go straight to the kernel."""
+        from jitad.call.rungs.generated import native_shortcut, python_shortcut
+
         known = Shortcut(self, arguments.signature, specialization)
         target, parameters = self.subject.target, self.subject.parameters
         kernel = self._kernel(specialization, arguments, inputs)

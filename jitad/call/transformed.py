@@ -3,12 +3,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from jitad.call.bound import BoundFunction, bind
 from jitad.call.build.specialization import Specialization
 from jitad.call.build.specialize import complete
 from jitad.call.compiled import CompiledTape
 from jitad.call.family import FunctionFamily, restored_as
 from jitad.call.nonfinite import require_finite
+from jitad.call.pickling import restores
 from jitad.call.request.request import Arguments, Request
 from jitad.compile.llvm.fork_guard import gate
 from jitad.tape.display import Text
@@ -43,12 +43,14 @@ class Transformed(FunctionFamily):
                 complete(specialization, self.subject.target, arguments)
         return CompiledTape(self, specialization, arguments)
 
-    def bind(self, /, *args: Any, **kwargs: Any) -> BoundFunction:
+    def bind(self, /, *args: Any, **kwargs: Any) -> Any:
         """The function of its differentiated arguments alone (for `jit`, of the first), with these for the others.
 
         A `BoundFunction`, which is called at the cost of the bare kernel. The data are copied; what depends on them
         alone is computed once.
         """
+        from jitad.call.bound import bind
+
         return bind(self, args, kwargs)
 
     def tape(self, /, *args: Any, **kwargs: Any) -> Text:
@@ -92,3 +94,10 @@ class Transformed(FunctionFamily):
 
 
 restored_as("function", Transformed)
+
+
+@restores("bound")
+def _bound(*parts: Any) -> Any:
+    from jitad.call.bound import BoundFunction
+
+    return BoundFunction(*parts)

@@ -19,6 +19,7 @@ class Shortcut:
 
     strict: Callable[..., Any] | None = None             # raises one of `NOT_SERVED` for what it does not serve
     call: Callable[..., Any] | None = None               # climbs down the ladder of `home` then
+    entry: Callable[..., Any] | None = None              # makes the compiled entry with another fallback, if it can
 
     def __init__(self, home: Any, signature: Signature, specialization: Specialization):
         self.home, self.signature = weakref.ref(home), signature
@@ -30,7 +31,7 @@ class Shortcut:
         home = self.home()
         if home is not None:
             home._call = home._cold
-        self.strict = self.call = self.specialization = None
+        self.strict = self.call = self.entry = self.specialization = None
 
 
 def attempt(strict: Callable[..., Any] | None, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
