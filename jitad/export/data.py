@@ -122,18 +122,32 @@ def _node(entry: Mapping[str, Any], nodes: Sequence[Node], arrays: Sequence[np.n
     _check_trust(prim, None)
     at = None if entry.get("at") is None else _where(entry["at"])
     weak = entry.get("weak", False) is True
-    if prim is CONST:
-        constant = Constant(arrays[_number(entry["array"])])
-        return Node(prim, (), {"value": constant}, _supported(constant.value.dtype, constant.value.shape, weak), at)
-    if prim is INPUT:
-        dtype, shape = entry["type"]
-        return Node(prim, (), {}, _supported(np.dtype(_text(dtype)), tuple(map(_number, shape)), weak), at)
+    if prim.leaf:
+        params, dtype, shape = LEAVES[prim](entry, arrays)
+        return Node(prim, (), params, _supported(dtype, shape, weak), at)
     inputs = tuple(map(_number, entry.get("in", ())))
     params = {_text(name): _param(value, arrays) for name, value in entry.get("params", {}).items()}
     if prim.ufunc is not None and params:
         raise TapeFileError(f"`{prim}` has no params, not {sorted(params)}")
     aval = prim.infer(*(nodes[i].aval for i in inputs), **params)
     return Node(prim, inputs, params, Aval(aval.shape, aval.dtype, weak), at)
+
+
+Leaf = tuple[dict[str, Any], np.dtype[Any], tuple[int, ...]]
+
+
+def _constant(entry: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> Leaf:
+    constant = Constant(arrays[_number(entry["array"])])
+    return {"value": constant}, constant.value.dtype, constant.value.shape
+
+
+def _input(entry: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> Leaf:
+    dtype, shape = entry["type"]
+    return {}, np.dtype(_text(dtype)), tuple(map(_number, shape))
+
+
+LEAVES: dict[Primitive, Callable[[Mapping[str, Any], Sequence[np.ndarray]], Leaf]] = {CONST: _constant, INPUT: _input}
+"""How the params, the dtype and the shape of what computes nothing are read."""
 
 
 def _param(value: Any, arrays: Sequence[np.ndarray]) -> Any:

@@ -44,14 +44,14 @@ def _scatter(x: Any, *index: Any, axes: tuple[int, ...], shape: tuple[int, ...])
 
 gather: Primitive = linear(
     "gather", kind="gather", evaluate=_gather, infer=_gather_infer, virtual=True, rearranges=True, counting=True,
-    moves=True, tame=True, separable=True,
+    indexed=True, moves=True, tame=True, separable=lambda batched: not batched[0],
     vjp=lambda ct, y, x, *index, axes: (scatter(ct, *index, axes=axes, shape=x.shape), *(None for _ in index)),
     samples=lambda rng: [((rng.normal(size=(3, 4)), np.array([2, 0, 2])), {"axes": (0,)}),
                          ((rng.normal(size=(3, 4, 2)), np.array([1, -1]), np.array([0, 3])), {"axes": (2, 1)})])
 """`x` indexed along `axes` by integer arrays of one shape, whose dimensions come first in the result."""
 
 scatter: Primitive = linear(
-    "scatter", kind="scatter", evaluate=_scatter, scatters=True, moves=True, tame=True,
+    "scatter", kind="scatter", evaluate=_scatter, indexed=True, scatters=True, moves=True, tame=True,
     infer=lambda x, *index, axes, shape: Aval(shape, x.dtype),
     vjp=lambda ct, y, x, *index, axes, shape: (gather(ct, *index, axes=axes), *(None for _ in index)),
     samples=lambda rng: [((rng.normal(size=(3, 4)), np.array([2, 0, 2])), {"axes": (1,), "shape": (4, 5)})])

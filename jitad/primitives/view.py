@@ -115,14 +115,15 @@ def _samples(rng: np.random.Generator) -> list[Any]:
 
 
 _view_prim: Primitive = linear(
-    "view", kind="view", evaluate=_view, cost=0, rearranges=True, shows=True, can_fail=False, virtual=True,
+    "view", kind="view", evaluate=_view, cost=0, rearranges=True, shows=True, mapped=True, can_fail=False, virtual=True,
     moves=True, tame=True, separable=True,
     infer=_infer_view,
     vjp=lambda ct, y, x, shape, index: (spread(ct, x.shape, index),),
     samples=_samples)
 
 _spread_prim: Primitive = linear(
-    "spread", kind="spread", evaluate=_spread, scatters=True, can_fail=False, moves=True, tame=True, separable=True,
+    "spread", kind="spread", evaluate=_spread, mapped=True, scatters=True, can_fail=False,
+    moves=True, tame=True, separable=True,
     infer=_infer_spread,
     vjp=lambda ct, y, x, shape, index: (view(ct, x.shape, index),),
     samples=lambda rng: [((rng.normal(size=(3, 2)),), {"shape": (4, 5), "index": ((1, ((0, 1),)), (4, ((1, -2),)))})])

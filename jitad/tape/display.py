@@ -58,7 +58,7 @@ def _right(nodes: Nodes, number: int, names: Names) -> str:
     if node.is_input:
         return f"input {names[number]}"
     operands = [_operand(nodes, i, names) for i in node.inputs]
-    if node.prim.kind in ("view", "spread"):
+    if node.prim.mapped:
         return f"{node.prim} {operands[0]}[{_subscript(node.params['index'])}]"
     if node.body is not None:
         return _head(node, operands)

@@ -123,14 +123,18 @@ class Primitive:
     tame: bool | Callable[..., bool] = False             # derivatives are finite where it is: or whether, for arrays of
     #                                                      the operands that are constants (else None)
     unbounded: bool = False                              # a derivative is not finite where an operand is not
+    leaf: bool = False                                   # computes nothing
     shows: bool = False                                  # every element is one of the operand's, by its place alone
     loops: bool = False                                  # runs a tape, its param `body`, step by step
     picks: bool = False                                  # takes the output numbered by its param `index` out of a loop
+    mapped: bool = False                                 # its param `index` is an index map (see `primitives.view`)
+    indexed: bool = False                                # all operands but the first are integer arrays of places
     shape_only: bool = False                             # of its operands only the shapes matter
     stops: bool = False                                  # has no derivative, whatever its operands have
     overflows: bool = False                              # may be infinite for finite numbers of usual size
     commutes: bool = False                               # the order of its two operands does not matter
-    separable: bool = False                              # for a batch at once it costs what the examples cost
+    separable: bool | Callable[[Sequence[bool]], bool] = False   # a batch at once costs what its examples cost: or
+    #                                                      whether, for which operands are a batch
 
     # --- how the compiler makes it ---
     rearranges: bool = False                             # each element is one of the first operand's
@@ -198,11 +202,9 @@ def builder_of(operands: Sequence[Any]) -> Any:
 
 
 INPUT = Primitive("input", evaluate=lambda: None, infer=lambda: None, kind="input",           # type: ignore[arg-type,return-value]
-                  can_fail=False, virtual=True, tame=True, given=True)
+                  leaf=True, can_fail=False, virtual=True, tame=True, given=True)
 CONST = Primitive("const", evaluate=lambda value: value.value, infer=lambda value: None, kind="const",  # type: ignore[arg-type,return-value]
-                  can_fail=False, virtual=True, tame=True, separable=True)
-LEAVES = frozenset({INPUT, CONST})
-
+                  leaf=True, can_fail=False, virtual=True, tame=True, separable=True)
 
 @dataclass(slots=True, eq=False)
 class Node:
@@ -227,12 +229,12 @@ class Node:
     @property
     def is_leaf(self) -> bool:
         """Whether the node computes nothing: an input or a constant."""
-        return self.prim in LEAVES
+        return self.prim.leaf
 
     @property
     def index_map(self) -> Any:
         """The map through which a view shows its operand; None if the node is no view."""
-        return self.params.get("index") if self.prim.shows else None
+        return self.params["index"] if self.prim.mapped and self.prim.shows else None
 
     @property
     def body(self) -> Any:

@@ -13,7 +13,6 @@ import numpy as np
 from jitad.passes.batching.rules import Batched, batch_node, full
 from jitad.passes.batching.scan import batch_scan
 from jitad.primitives.elementwise import mul as multiply
-from jitad.primitives.index import gather
 from jitad.primitives.reduce import contract, reduce_sum
 from jitad.tape.builder import Builder, Value
 from jitad.tape.types import Node
@@ -103,7 +102,8 @@ class Batch:
 
 def batchable(node: Node, batched: Sequence[bool]) -> bool:
     """Whether work on operands of which these depend on the position may leave a loop: as cheap as in it."""
-    return node.prim.separable and not (node.prim is gather and batched[0])
+    found = node.prim.separable
+    return found if isinstance(found, bool) else found(batched)
 
 
 def outer_product(nodes: Sequence[Node], number: int) -> tuple[tuple[int, str], tuple[int, str], str] | None:

@@ -67,7 +67,7 @@ class Cotangent:
 
 
 def _is_spread(value: Value) -> bool:
-    return value.node.prim.kind == "spread"
+    return value.node.prim.mapped and value.node.prim.scatters
 
 
 def _inside_spread(ct: Value, partial: Value) -> Value:

@@ -28,7 +28,7 @@ Side = tuple[int, int]                # an index array and the length that it in
 
 def crossed(tape: Tape) -> Tape:
     """`tape`, where lookups that are added up, and sums of one array by several groupings, are of combinations."""
-    if not any(node.prim in (gather, scatter) for node in tape.nodes):
+    if not any(node.prim.indexed for node in tape.nodes):
         return tape
     lookups, sums = _lookups(tape), _sums(tape)
     return _Crossing(tape, lookups, sums).run() if lookups or sums else tape
@@ -55,6 +55,8 @@ def private(tape: Tape, number: int) -> bool:
 def _side(tape: Tape, node: Node) -> Side | None:
     """The index of a lookup in a row of floats, or of a sum into one, that is computed for each of many rows. What is a
     place of several already stays one: of a place in such a place nobody would check each index."""
+    if not node.prim.indexed:
+        return None
     shape = node.params.get("shape") or tape.nodes[node.inputs[0]].aval.shape
     index = tape.nodes[node.inputs[1]]
     suits = (len(node.inputs) == 2 and len(shape) == index.aval.ndim == 1 and node.aval.dtype.kind == "f"
@@ -90,7 +92,7 @@ def _lookups(tape: Tape) -> dict[int, list[tuple[tuple[Side, ...], list[int]]]]:
             continue
         sides: dict[Side, list[int]] = {}
         for leaf in leaves:
-            side = _side(tape, tape.nodes[leaf]) if tape.nodes[leaf].prim is gather else None
+            side = _side(tape, tape.nodes[leaf]) if tape.nodes[leaf].prim.rearranges else None
             if side is not None and private(tape, leaf):
                 sides.setdefault(side, []).append(leaf)
         bins = _bins(tape, sides) if len(sides) > 1 else []
@@ -113,7 +115,7 @@ def _sums(tape: Tape) -> dict[int, tuple[Side, ...]]:
     """For each sum of an array by groups, if there are others of the same array, the bin of its grouping."""
     users: dict[int, dict[Side, int]] = {}
     for number, node in enumerate(tape.nodes):
-        side = _side(tape, node) if node.prim is scatter else None
+        side = _side(tape, node) if node.prim.scatters else None
         if side is not None:
             users.setdefault(node.inputs[0], {})[side] = number
     found: dict[int, tuple[Side, ...]] = {}

@@ -249,7 +249,7 @@ def _view(node: Node, x: Value, shape: Any, index: Map) -> Value | None:
 @rewrites("spread")
 def _spread(node: Node, x: Value, shape: Any, index: Map) -> Value | None:
     result = spread(x, shape, index)
-    return result if result.node.prim is not node.prim or result.node.inputs != (x.number,) else None
+    return result if result.node.index_map is not None or result.node.inputs != (x.number,) else None
 
 
 @rewrites("reduce_sum")

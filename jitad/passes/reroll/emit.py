@@ -6,7 +6,7 @@ slice of it.
 """
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from jitad.primitives.linalg.failures import finite
 from jitad.primitives.reduce import reduce_all
 from jitad.primitives.view import Map, view
 from jitad.tape.builder import Builder, Value
-from jitad.tape.types import TABLE, Guard
+from jitad.tape.types import TABLE, Guard, Primitive
 
 MANY = 8              # operands from which a concatenation is looked at
 
@@ -96,27 +96,28 @@ class Emitter:
             refs = [self.ref(s, v) for s, v in zip(
                 spine.source[low:high].tolist(), spine.view[low:high].tolist(), strict=True)]
             self.builder.line = node.where
-            params = node.params
-            prim = node.prim
-            joins = prim is concatenate
-            if not joins and prim is not update:
+            params, prim = node.params, node.prim
+            condense = CONDENSED.get(prim)
+            if condense is None:
                 items = tuple(sorted(params.items())) if params else ()
                 self.numbers[number] = self.builder.enter(
                     prim, tuple([self.value(ref).number for ref in refs]), params, items, node.aval)
                 continue
-            if len(refs) >= MANY and joins:
-                operands = [self.value(part) if isinstance(part, tuple) else part
-                            for part in self._side_by_side(refs, params["axis"])]
-            elif len(refs) >= MANY:
-                operands, params = self._stored(refs, params["indices"])
+            if len(refs) >= MANY:
+                operands, params = condense(self, refs, params)
             else:
                 operands = [self.value(ref) for ref in refs]
-            if joins and len(operands) == 1 and len(refs) > 1:
+            if len(operands) == 1 < len(refs):                      # all parts are one value
                 self.numbers[number] = operands[0].number
             else:
                 self.numbers[number] = self.builder.apply(prim, [v.number for v in operands], params, node.where)
         self.done = max(self.done, stop)
         self.builder.line = None
+
+    def joined(self, refs: Sequence[Ref], params: Mapping[str, Any]) -> Condensed:
+        """The operands and params of a concatenation."""
+        parts = self._side_by_side(refs, params["axis"])
+        return [self.value(part) if isinstance(part, tuple) else part for part in parts], params
 
     def _side_by_side(self, refs: Sequence[Ref], axis: int) -> Iterator[Any]:
         """The parts of a concatenation, where elements of one array follow each other as one value."""
@@ -130,9 +131,9 @@ class Emitter:
                           for (o, terms), step in zip(index, steps, strict=True))
             yield view(self.builder.value(group[0][0]), (*shape[:axis], len(group), *shape[axis + 1:]), whole)
 
-    def _stored(self, refs: Sequence[Ref], indices: tuple[Map, ...]) -> tuple[list[Value], dict[str, Any]]:
+    def stored(self, refs: Sequence[Ref], params: Mapping[str, Any]) -> Condensed:
         """The operands and params of an update, where elements of one array go to places that follow each other."""
-        values, maps = [self.value(refs[0])], []
+        values, maps, indices = [self.value(refs[0])], [], params["indices"]
         start = 0
         for walk in self.walks(refs[1:]):
             for low, high in _even([indices[i] for i in range(start, start + len(walk))]):
@@ -207,6 +208,12 @@ class Emitter:
                 expected = np.array([guard.expected for _, guard in guards[start:stop]], stack.dtype)
                 self.builder.guard(reduce_all(TABLE["eq"](rows, expected), axes=(0,)), True, first.where)
             start = stop
+
+
+Condensed = tuple[list[Value], Mapping[str, Any]]
+CONDENSED: dict[Primitive, Callable[[Emitter, Sequence[Ref], Mapping[str, Any]], Condensed]] = {
+    concatenate: Emitter.joined, update: Emitter.stored}
+"""Rows with many operands, and how these become fewer."""
 
 
 def row(k: int, ndim: int) -> Map:

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from math import prod
 
-from jitad.primitives.index import gather, scatter, trusted, within, wrapped
+from jitad.primitives.index import trusted, within, wrapped
 from jitad.tape.builder import Builder, Value
 from jitad.tape.tape import Tape
 
@@ -20,7 +20,7 @@ def places_apart(tape: Tape, on_data: Collection[int]) -> Tape:
         if number in values:
             continue
         inputs = [values[i].number for i in node.inputs]
-        if node.prim in (gather, scatter):
+        if node.prim.indexed:
             shape = node.params.get("shape") or tape.nodes[node.inputs[0]].aval.shape
             for slot, axis in enumerate(node.params["axes"], 1):
                 index = node.inputs[slot]
