@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from jitad.testing.rules import (
     Case,
+    CaseGraph,
     CheckFailure,
-    Graph,
     build,
     cases,
     check_adjoint,
@@ -19,6 +19,6 @@ from jitad.testing.rules import (
 from jitad.testing.scalar import SPECIAL, check_scalar, tag
 
 __all__ = [
-    "SPECIAL", "Case", "CheckFailure", "Graph", "build", "cases", "check_adjoint", "check_broadcast",
+    "SPECIAL", "Case", "CheckFailure", "CaseGraph", "build", "cases", "check_adjoint", "check_broadcast",
     "check_directions", "check_forward", "check_scalar", "check_second_order", "check_value", "close", "require", "tag",
 ]

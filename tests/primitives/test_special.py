@@ -20,7 +20,7 @@ from jitad.tape.builder import Builder
 from jitad.tape.evaluate import evaluate
 from jitad.tape.tape import Tape
 from jitad.tape.types import TABLE
-from jitad.testing.rules import Case, Graph
+from jitad.testing.rules import Case, CaseGraph
 from jitad.trace.substitutes import SUBSTITUTES
 from tests.helpers.trace_cases import gradients, tape_of, traced
 
@@ -263,7 +263,7 @@ def test_parameters_without_derivative(name: str) -> None:
 
 
 def test_second_derivative_by_a_shape_is_refused_by_name() -> None:
-    graph = Graph(Case(TABLE["betainc"], (np.float64(2.0), np.float64(3.0), np.float64(0.4)), {}))
+    graph = CaseGraph(Case(TABLE["betainc"], (np.float64(2.0), np.float64(3.0), np.float64(0.4)), {}))
     with pytest.raises(UnsupportedOperationError, match=r"betainc .* shape parameters, a second time"):
         pullback(graph.builder, graph.reverse(), graph.ts, graph.wrt)
 

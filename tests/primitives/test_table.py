@@ -14,7 +14,7 @@ from jitad.primitives.core import FLOATS
 from jitad.tape.evaluate import evaluate
 from jitad.tape.types import TABLE, Primitive
 from tests.helpers import checks
-from tests.helpers.checks import Case, CheckFailure, Graph, cases
+from tests.helpers.checks import Case, CaseGraph, CheckFailure, cases
 
 WITHOUT_SAMPLES = {
     "input": "not an operation",
@@ -170,12 +170,12 @@ def test_a_row_without_samples_is_named() -> None:
 # --- by hand -----------------------------------------------------------------------------------------------
 
 def test_stop_gradient() -> None:
-    graph = Graph(Case(TABLE["stop_gradient"], (np.array([1.0, 2.0]),), {}))
+    graph = CaseGraph(Case(TABLE["stop_gradient"], (np.array([1.0, 2.0]),), {}))
     assert [v.tolist() for v in graph.function([graph.y, *graph.reverse(), *graph.forward()])(
         *reversed_directions(graph))] == [[1.0, 2.0], [0.0, 0.0], [0.0, 0.0]]
 
 
-def reversed_directions(graph: Graph) -> tuple[Any, Any, Any]:
+def reversed_directions(graph: CaseGraph) -> tuple[Any, Any, Any]:
     ct, ts, active = graph.directions()
     return active, ct, ts
 
