@@ -12,7 +12,7 @@ import pytest
 import jitad
 from jitad import cache, jit, jit_grad, value_and_grad
 from jitad.tape.types import TABLE
-from jitad.testing.checks import CheckFailure, assert_same_as_fresh, check_grads, check_rule
+from jitad.testing.checks import APART, CheckFailure, assert_same_as_fresh, check_grads, check_rule
 from jitad.testing.differences import slope
 from tests.helpers.public import fresh, quadratic, x3, y3
 
@@ -46,6 +46,31 @@ def test_right_derivatives_pass():
     check_grads(lambda x: np.sum(np.sin(x.astype(float))), (x3.astype("f4"),), order=1)
     check_grads(lambda x, n: x * n, (x3, 2), order=1, argnums=(0, 1))
     check_grads(jit_grad(quadratic), (x3, y3), order=1)   # a derivative of a derivative
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_directions_are_no_points(seed):
+    """What the scale of the point is nothing to has slope 0 along it: a rule that is always zero passed, as directions
+    were made of the same numbers as the point."""
+    @jitad.custom_gradient
+    def unit(x):
+        return x / np.sqrt(np.sum(x * x)), lambda ct: (0.0 * x,)
+
+    point = np.random.default_rng(seed).normal(size=5)
+    for mode in ("forward", "reverse"):
+        with pytest.raises(CheckFailure, match=f"`unit`: {mode} mode"):
+            check_grads(unit, (point,), modes=(mode,), order=1, seed=seed)
+
+
+def test_every_direction_counts():
+    """A derivative that is right along the first direction alone does not pass."""
+    first = np.random.default_rng((APART, 0)).normal(size=3)
+    half = lambda x: x @ x / 2
+    wrong = jitad.primitive(half, jvp=lambda tangents, y, x: (first @ tangents[0]) * (x @ first) / (first @ first))
+    np.testing.assert_allclose(jitad.jvp(wrong, (x3,), (first,))[1], x3 @ first)
+    check_grads(half, (x3,), order=1)
+    with pytest.raises(CheckFailure, match="forward mode"):
+        check_grads(wrong, (x3,), modes=("forward",), order=1)
 
 
 def test_third_order_in_one_mode():
