@@ -13,7 +13,7 @@ Assign      a new value for such a variable
 Combine     ``variable = variable op expr`` with op one of add, max, min, and, or; the order
             of an ``add`` is free (reassociation is what lets a sum run in vector lanes);
             ``add_in_order`` keeps it
-Write       one element of a buffer is set
+SetElement  one element of a buffer is set
 Update      ``buffer[index] = buffer[index] op expr``
 Fill        every element of a buffer is set to a number
 Loop        ``for variable in range(start, stop)``; `step` greater than one only
@@ -101,7 +101,7 @@ class Combine:
 
 
 @dataclass
-class Write:
+class SetElement:
     buffer: str
     index: tuple[Expr, ...]
     expr: Expr
@@ -171,7 +171,7 @@ class Note:
     text: str
 
 
-Statement = (Let | Accumulator | Assign | Combine | Write | Update | Fill | Loop | Stop | Transpose | CallRoutine
+Statement = (Let | Accumulator | Assign | Combine | SetElement | Update | Fill | Loop | Stop | Transpose | CallRoutine
              | Return | Note)
 
 

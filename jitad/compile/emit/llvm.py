@@ -31,11 +31,11 @@ from jitad.compile.loops import (
     Note,
     Program,
     Return,
+    SetElement,
     Statement,
     Stop,
     Transpose,
     Update,
-    Write,
 )
 from jitad.compile.routines.table import build_routine
 from jitad.compile.scalar.expressions import TYPES, build, constant
@@ -223,7 +223,7 @@ class _Emitter:
         extremum = self.function.module.intrinsic("maximum" if op == "max" else "minimum", total.type, 2)
         return self.builder.call(extremum, [total, term])
 
-    def _write(self, s: Write) -> None:
+    def _setelement(self, s: SetElement) -> None:
         value = self._to_memory(self.value(s.expr), self.buffers[s.buffer].dtype)
         self.builder.store(value, self._address(s.buffer, [self.value(i) for i in s.index]))
 

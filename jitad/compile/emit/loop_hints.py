@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from jitad.compile.loops import TINY, Combine, Let, Loop, Update, Write
+from jitad.compile.loops import TINY, Combine, Let, Loop, SetElement, Update
 from jitad.compile.math.table import EXPANSIONS
 from jitad.tape.expr import Expr
 
@@ -44,7 +44,7 @@ def _functions(loop: Loop) -> int:
     found = 0
     seen: set[int] = set()
     for s in loop.body:
-        if not isinstance(s, (Let, Combine, Write, Update)):
+        if not isinstance(s, (Let, Combine, SetElement, Update)):
             return MOST + 1
         stack = [s.expr]
         while stack:

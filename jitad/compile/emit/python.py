@@ -23,11 +23,11 @@ from jitad.compile.loops import (
     Note,
     Program,
     Return,
+    SetElement,
     Statement,
     Stop,
     Transpose,
     Update,
-    Write,
 )
 from jitad.tape.expr import Expr
 
@@ -122,7 +122,7 @@ class _Printer:
             return [f"{s.name} = {self.expr(s.first)}"]
         if isinstance(s, Combine):
             return [self._combine(s.name, s.op, s.expr, s.expr.dtype in NARROW)]
-        if isinstance(s, Write):
+        if isinstance(s, SetElement):
             return [f"{s.buffer}[{self._index(s.index)}] = {self.expr(s.expr)}"]
         if isinstance(s, Update):
             place = f"{s.buffer}[{self._index(s.index)}]"

@@ -30,10 +30,10 @@ from jitad.compile.loops import (
     Loop,
     Program,
     Return,
+    SetElement,
     Statement,
     Transpose,
     Update,
-    Write,
 )
 from jitad.tape.expr import Expr
 
@@ -334,7 +334,7 @@ def _time(body: Iterable[Statement], sizes: dict[str, int], block: int) -> float
             total += 0.2 * s.rows * s.columns
         elif isinstance(s, Fill):
             total += 0.1 * sizes[s.buffer]
-        elif isinstance(s, (Let, Combine, Write, Update)):
+        elif isinstance(s, (Let, Combine, SetElement, Update)):
             total += _expression(s.expr, seen)
         elif isinstance(s, Accumulator):
             total += _expression(s.first, seen)

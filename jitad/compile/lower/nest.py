@@ -16,9 +16,9 @@ from jitad.compile.loops import (
     Let,
     Loop,
     Return,
+    SetElement,
     Statement,
     Update,
-    Write,
     tag,
 )
 from jitad.compile.lower.names import VARIABLES
@@ -208,7 +208,7 @@ class Nest:
         target = tuple(self._place(i, level) if isinstance(i, Expr) else i for i in self.targets[root])
         name, index = self.scope.target(number, target)
         where = self.closing if closing else self.levels
-        where[level].append(Update(name, index, root.op, value) if update else Write(name, index, value))
+        where[level].append(Update(name, index, root.op, value) if update else SetElement(name, index, value))
 
     def _start(self, number: int, op: str) -> None:
         """Set an accumulated array to the identity first: once, or, if only a block of it exists, in each block."""
@@ -218,7 +218,7 @@ class Nest:
             self.started.add(number)
             name, index = self.scope.target(number, (variable("i"),))
             self.prologue.append(Loop("i", var("block", "i8"), var("end", "i8"), [
-                Write(name, index, self.scope.identity(number, op))]))
+                SetElement(name, index, self.scope.identity(number, op))]))
 
     def _is_read(self, root: Root) -> bool:
         """Whether anything loads the value that this phase computes."""

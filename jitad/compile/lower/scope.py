@@ -18,9 +18,9 @@ from jitad.compile.loops import (
     Fill,
     Let,
     Return,
+    SetElement,
     Statement,
     Update,
-    Write,
     tag,
 )
 from jitad.compile.lower.names import unique_names
@@ -230,4 +230,4 @@ class Scope:
         if root.op != "store" and (root.kind == "update" or len(self.plan.roots[number]) > 1):
             self.fill(number, root.op)
             return [Update(buffer, index, root.op, value)]
-        return [Write(buffer, index, value)]
+        return [SetElement(buffer, index, value)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jitad.compile.loops import Accumulator, Combine, Let, Loop, Statement, Update, Write
+from jitad.compile.loops import Accumulator, Combine, Let, Loop, SetElement, Statement, Update
 from jitad.tape.expr import Expr, const, var
 
 ROWS = 4
@@ -68,13 +68,13 @@ def _suits(loop: Loop, place: int) -> bool:
         return False
     around = [*loop.body[:place], *loop.body[place + 1:]]
     if len(around) + len(inner.body) > MOST or not all(
-            isinstance(s, (Let, Accumulator, Combine, Write, Update)) for s in around) or not all(
+            isinstance(s, (Let, Accumulator, Combine, SetElement, Update)) for s in around) or not all(
             isinstance(s, (Let, Combine, Update)) for s in inner.body):
         return False
     everything = [*around, *inner.body]
     if any(isinstance(s, Combine) and s.op == "add_in_order" for s in everything):
         return False
-    written = [s.buffer for s in everything if isinstance(s, (Write, Update))]
+    written = [s.buffer for s in everything if isinstance(s, (SetElement, Update))]
     read: set[str] = set()
     for s in everything:
         for e in _expressions(s):
@@ -88,7 +88,7 @@ def _suits(loop: Loop, place: int) -> bool:
 def _expressions(s: Statement) -> Sequence[Expr]:
     if isinstance(s, Accumulator):
         return (s.first,)
-    return (*s.index, s.expr) if isinstance(s, (Write, Update)) else (s.expr,)       # type: ignore[union-attr]
+    return (*s.index, s.expr) if isinstance(s, (SetElement, Update)) else (s.expr,)       # type: ignore[union-attr]
 
 
 def _loads(expr: Expr) -> list[Expr]:
@@ -136,8 +136,8 @@ class _Copy:
             elif isinstance(s, Combine):
                 name = self.names[s.name].args[0] if s.name in self.names else s.name
                 result.append(Combine(name, s.op, self.expr(s.expr)))
-            elif isinstance(s, Write):
-                result.append(Write(s.buffer, tuple(map(self.expr, s.index)), self.expr(s.expr)))
+            elif isinstance(s, SetElement):
+                result.append(SetElement(s.buffer, tuple(map(self.expr, s.index)), self.expr(s.expr)))
             elif isinstance(s, Update):
                 result.append(Update(s.buffer, tuple(map(self.expr, s.index)), s.op, self.expr(s.expr)))
         return result

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jitad
-from jitad.compile.loops import Accumulator, Combine, Let, Loop, Update, Write
+from jitad.compile.loops import Accumulator, Combine, Let, Loop, SetElement, Update
 from jitad.compile.lower.unroll_and_jam import in_turn, jammed
 from jitad.tape.expr import const, load, var
 
@@ -37,7 +37,7 @@ def row_loop(*inner: Any) -> Loop:
     i, j = var("i", "i8"), var("j", "i8")
     first = [Let("t", load("y", (i,), "f8")), Accumulator("s", const(0.0))]
     body = inner or (Combine("s", "add", load("x", (i * 9 + j,), "f8") * load("q", (j,), "f8")),)
-    return Loop("i", 0, 50, [*first, Loop("j", 0, 9, list(body)), Write("out", (i,), var("s", "f8"))])
+    return Loop("i", 0, 50, [*first, Loop("j", 0, 9, list(body)), SetElement("out", (i,), var("s", "f8"))])
 
 
 def test_what_is_not_taken_in_quadruples() -> None:
@@ -50,7 +50,7 @@ def test_what_is_not_taken_in_quadruples() -> None:
     for statement in (Combine("s", "add_in_order", load("x", (j,), "f8")),
                       Combine("s", "add", load("out", (i,), "f8")),
                       Update("sum", (load("place", (j,), "i8"),), "add", var("t", "f8")),
-                      Write("made", (j,), var("t", "f8"))):
+                      SetElement("made", (j,), var("t", "f8"))):
         unchanged = row_loop(statement)
         assert jammed(unchanged) == [unchanged]
     whole = Loop("i", 0, 48, [Update("c", (var("lane", "i8") * 3 + i,), "add", const(1.0))])

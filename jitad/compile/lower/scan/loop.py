@@ -1,7 +1,7 @@
 """What all ways of lowering a `scan` share: its operands seen from inside the loop, and its outputs."""
 from __future__ import annotations
 
-from jitad.compile.loops import Let, Loop, Statement, Stop, Write
+from jitad.compile.loops import Let, Loop, SetElement, Statement, Stop
 from jitad.compile.lower.scope import Scope
 from jitad.compile.plan.index import Affine, Indices
 from jitad.compile.plan.pull import Pull
@@ -55,7 +55,7 @@ class ScanLoop:
         """Store an element of a row of stack `index`, if anything reads it."""
         if index not in self.picks:
             return []
-        return [Write(*self.scope.target(self.picks[index], (self.position, *at)), value)]
+        return [SetElement(*self.scope.target(self.picks[index], (self.position, *at)), value)]
 
     def finals(self, index: int, at: Indices, value: Expr) -> None:
         """After the loop: an element of the final value of a carry."""
@@ -63,7 +63,7 @@ class ScanLoop:
             return
         number = self.picks[index]
         if at:
-            self.after.append(Write(*self.scope.target(number, at), value))
+            self.after.append(SetElement(*self.scope.target(number, at), value))
         else:
             self.after.append(Let(self.scope.names[number], value))
             self.after += self.scope.guarded(number)

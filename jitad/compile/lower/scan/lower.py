@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from jitad.compile.loops import Accumulator, Assign, Let, Loop, Statement, Write, tag
+from jitad.compile.loops import Accumulator, Assign, Let, Loop, SetElement, Statement, tag
 from jitad.compile.lower.names import VARIABLES
 from jitad.compile.lower.scan.loop import ScanLoop
 from jitad.compile.lower.scan.tiles import TiledLoop, tiled
@@ -107,7 +107,7 @@ def _planned(loop: ScanLoop, lower_groups: Callable[[Scope], None]) -> None:
             loop.finals(i, (), inner.read(tape.inputs[i], ()))
         elif i in loop.picks:
             loop.after += _copy(form.input(i).shape, lambda at, i=i: inner.read(tape.inputs[i], at),
-                                lambda at, value, i=i: [Write(*outer.target(loop.picks[i], at), value)])
+                                lambda at, value, i=i: [SetElement(*outer.target(loop.picks[i], at), value)])
     loop.finish(body)
 
 
@@ -126,7 +126,7 @@ def _bind(loop: ScanLoop, inner: Scope, body: list[Statement], place: int) -> An
     else:
         inner.buffer(number)
         loop.before += _copy(aval.shape, lambda at: loop.first(place, at),
-                             lambda at, value: [Write(name, (as_expr(flattened(at, aval.shape)),), value)])
+                             lambda at, value: [SetElement(name, (as_expr(flattened(at, aval.shape)),), value)])
         inner.sources[number] = lambda at: load(name, (as_expr(flattened(at, aval.shape)),), tag(aval.dtype))
     return name
 
@@ -141,7 +141,7 @@ def _next_carries(loop: ScanLoop, inner: Scope, names: list[str]) -> list[Statem
         else:
             statements += _copy(shape, lambda at, number=number: inner.read(number, at),
                                 lambda at, value, i=i, shape=shape: [
-                                    Write(names[i], (as_expr(flattened(at, shape)),), value)])
+                                    SetElement(names[i], (as_expr(flattened(at, shape)),), value)])
     return statements
 
 

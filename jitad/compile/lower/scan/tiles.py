@@ -16,9 +16,9 @@ from jitad.compile.loops import (
     Let,
     Loop,
     Return,
+    SetElement,
     Statement,
     Transpose,
-    Write,
     tag,
 )
 from jitad.compile.lower.scan.loop import ScanLoop
@@ -86,7 +86,7 @@ class TiledLoop(ScanLoop):
             tile = self.stacked[index] = self.scope.work("tile", "f8", size * self.side)
             name, (first,) = self.scope.target(self.picks[index], (variable(self.start), *[Affine(0)] * len(shape)))
             self.going.append(Transpose(name, first, tile, const(0, "i8"), size, self.side))
-        return [Write(tile, (self._in_tile(at, shape),), value)]
+        return [SetElement(tile, (self._in_tile(at, shape),), value)]
 
     def finish(self, body: list[Statement]) -> None:
         inner, before, after = _without_exits(self, body)
