@@ -9,7 +9,8 @@ import numba
 from jitad.compile.emit.python import emit_python
 from jitad.compile.llvm.builder import FREE_ORDER
 from jitad.compile.loops import Program
-from jitad.compile.reference import functions, linalg, order
+from jitad.compile.reference import functions
+from jitad.compile.reference.table import ROUTINES
 from tests.helpers.numba_math import intrinsic
 
 STATEMENTS = frozenset({"select", "logical_not", "quotient", "maximum", "minimum"})
@@ -33,9 +34,8 @@ def compile_python(program: Program) -> Callable[..., Any]:
 
 def _compiled(name: str) -> Any:
     """numba's code for a function of `jitad.compile.reference.functions`."""
-    for routines in (linalg, order):
-        if name in routines.__all__:
-            return _called_back(getattr(routines, name))
+    if name in ROUTINES:
+        return _called_back(ROUTINES[name])
     if name == "accumulate":
         return numba.njit(fastmath=set(FREE_ORDER.split()))(functions.accumulate)
     if name in STATEMENTS:

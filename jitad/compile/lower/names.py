@@ -4,8 +4,10 @@ from __future__ import annotations
 import keyword
 import re
 
+import jitad.primitives  # noqa: F401  (fills the table of rows)
 from jitad.compile.math.table import EXPANSIONS
 from jitad.tape.tape import Tape
+from jitad.tape.types import TABLE
 
 VARIABLES = (*"ijklmnpq", *(f"i_{place}" for place in range(8, 64)))       # of the loops, outermost first
 RESERVED = frozenset((
@@ -13,7 +15,7 @@ RESERVED = frozenset((
     *"block end lane status np base64 zlib range min max abs len".split(),
     *"select accumulate maximum minimum logical_not quotient bits unbits".split(),
     *"floor ceil trunc rint copysign fmod sqrt".split(),
-    *"cholesky cofactor cofactor_tangent det gemm inv slogdet_log slogdet_sign solve solve_triangular".split()))
+    *(name for name, row in TABLE.items() if row.kind == "call")))
 """What the printed source uses, besides what the lowering makes."""
 
 # What the lowering calls its own variables. A name with enough underscores at its end is never one of them.

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from jitad.compile.reference import linalg
-from jitad.compile.reference.fft import dft, idft, irdft, rdft  # noqa: F401
-from jitad.compile.reference.order import argsort, positions  # noqa: F401  (for generated source)
+from jitad.compile.reference import fft, linalg, order, sparse  # noqa: F401  (they register their routines)
 from jitad.compile.reference.scalar import OPERATIONS, math_function
-from jitad.compile.reference.sparse import sparse_columns, sparse_entries, sparse_rows  # noqa: F401
-from jitad.compile.routines.opaque import call_by_address as opaque  # noqa: F401
+from jitad.compile.reference.table import ROUTINES
+from jitad.compile.routines.opaque import call_by_address
+
+ROUTINES["opaque"] = call_by_address
 
 
 def select(condition: Any, a: Any, b: Any) -> Any:
@@ -48,9 +48,7 @@ def quotient(a: Any, b: Any) -> Any:
 
 def __getattr__(name: str) -> Callable[..., Any]:
     """The routines, and math functions by the name of their scalar operation."""
-    if name in linalg.__all__:
-        return getattr(linalg, name)
-    function = math_function(name) or OPERATIONS.get(name)
+    function = ROUTINES.get(name) or math_function(name) or OPERATIONS.get(name)
     if function is None:
         raise AttributeError(name)
     return globals().setdefault(name, function)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from jitad.compile.loops import STATUS_LINALG, STATUS_OK
+from jitad.compile.reference.table import ROUTINES, registered
 
 
 def _put(out: Any, evaluate: Callable[[], Any]) -> int:
@@ -21,17 +22,20 @@ def _put(out: Any, evaluate: Callable[[], Any]) -> int:
     return STATUS_OK
 
 
+@registered
 def cholesky(out: Any, a: Any, batch: int, n: int, upper: int = 0) -> int:
     matrices = a.reshape(batch, n, n)
     return _put(out, lambda: np.linalg.cholesky(np.swapaxes(matrices, 1, 2) if upper else matrices))
 
 
+@registered
 def cholesky_inverse(out: Any, factor: Any, batch: int, n: int) -> int:
     from jitad.primitives.linalg.cholesky import cholesky_inverse as row
 
     return _put(out, lambda: row.evaluate(factor.reshape(batch, n, n)))
 
 
+@registered
 def solve_triangular(out: Any, a: Any, b: Any, batch: int, n: int, k: int, lower: int, trans: int, unit: int) -> int:
     from scipy.linalg import solve_triangular as solve_one
 
@@ -46,10 +50,12 @@ def solve_triangular(out: Any, a: Any, b: Any, batch: int, n: int, k: int, lower
                                             check_finite=False) for m, r in zip(matrices, right, strict=True)])
 
 
+@registered
 def solve(out: Any, a: Any, b: Any, batch: int, n: int, k: int) -> int:
     return _put(out, lambda: np.linalg.solve(a.reshape(batch, n, n), b.reshape(batch, n, k)))
 
 
+@registered
 def inv(out: Any, a: Any, batch: int, n: int, strict: int = 1) -> int:
     matrices = a.reshape(batch, n, n)
     if strict:
@@ -60,30 +66,36 @@ def inv(out: Any, a: Any, batch: int, n: int, strict: int = 1) -> int:
     return STATUS_OK
 
 
+@registered
 def det(out: Any, a: Any, batch: int, n: int) -> int:
     return _put(out, lambda: np.linalg.det(a.reshape(batch, n, n)))
 
 
+@registered
 def slogdet_sign(out: Any, a: Any, batch: int, n: int) -> int:
     return _put(out, lambda: np.linalg.slogdet(a.reshape(batch, n, n))[0])
 
 
+@registered
 def slogdet_log(out: Any, a: Any, batch: int, n: int) -> int:
     return _put(out, lambda: np.linalg.slogdet(a.reshape(batch, n, n))[1])
 
 
+@registered
 def cofactor(out: Any, a: Any, batch: int, n: int) -> int:
     from jitad.primitives.linalg.determinants import cofactor as row
 
     return _put(out, lambda: row.evaluate(a.reshape(batch, n, n)))
 
 
+@registered
 def cofactor_tangent(out: Any, a: Any, e: Any, batch: int, n: int, _: int) -> int:
     from jitad.primitives.linalg.determinants import cofactor_tangent as row
 
     return _put(out, lambda: row.evaluate(a.reshape(batch, n, n), e.reshape(batch, n, n)))
 
 
+@registered
 def gemm(out: Any, a: Any, b: Any, m: int, n: int, k: int, transposed_a: int, transposed_b: int, flipped: int) -> int:
     """``out[m, n] = op(a)[m, k] @ op(b)[k, n]``; the operands are given as (b, a) if `flipped`."""
     if flipped:
@@ -93,6 +105,7 @@ def gemm(out: Any, a: Any, b: Any, m: int, n: int, k: int, transposed_a: int, tr
     return _put(out, lambda: left @ right)
 
 
+@registered
 def factor(out: Any, a: Any, batch: int, n: int) -> int:
     """The matrices themselves, which the plain versions of what reads factors take."""
     out.reshape(batch, n + 2, n)[:, :n] = a.reshape(batch, n, n)
@@ -103,23 +116,28 @@ def _matrices(f: Any, batch: int, n: int) -> Any:
     return np.ascontiguousarray(f.reshape(batch, n + 2, n)[:, :n])
 
 
+@registered
 def solve_factored(out: Any, f: Any, b: Any, batch: int, n: int, k: int, trans: int) -> int:
     matrices = _matrices(f, batch, n)
     return solve(out, np.swapaxes(matrices, 1, 2) if trans else matrices, b, batch, n, k)
 
 
+@registered
 def inv_factored(out: Any, f: Any, batch: int, n: int, strict: int) -> int:
     return inv(out, _matrices(f, batch, n), batch, n, strict)
 
 
+@registered
 def det_factored(out: Any, f: Any, batch: int, n: int) -> int:
     return det(out, _matrices(f, batch, n), batch, n)
 
 
+@registered
 def slogdet_sign_factored(out: Any, f: Any, batch: int, n: int) -> int:
     return slogdet_sign(out, _matrices(f, batch, n), batch, n)
 
 
+@registered
 def slogdet_log_factored(out: Any, f: Any, batch: int, n: int) -> int:
     return slogdet_log(out, _matrices(f, batch, n), batch, n)
 
@@ -133,66 +151,82 @@ def _of_row(name: str, **params: Any) -> Callable[..., int]:
     return evaluate
 
 
+@registered
 def cholesky_cotangent(out: Any, factor: Any, ct: Any, batch: int, n: int) -> int:
     return _of_row("cholesky_cotangent")(out, (factor, (batch, n, n)), (ct, (batch, n, n)))
 
 
+@registered
 def eigh(out: Any, a: Any, batch: int, n: int, upper: int = 0) -> int:
     return _of_row("eigh", upper=bool(upper))(out, (a, (batch, n, n)))
 
 
+@registered
 def eigvalsh(out: Any, a: Any, batch: int, n: int, upper: int = 0) -> int:
     return _put(out, lambda: np.linalg.eigvalsh(a.reshape(batch, n, n), "U" if upper else "L"))
 
 
+@registered
 def svd(out: Any, a: Any, batch: int, m: int, n: int) -> int:
     return _of_row("svd")(out, (a, (batch, m, n)))
 
 
+@registered
 def svdvals(out: Any, a: Any, batch: int, m: int, n: int) -> int:
     return _put(out, lambda: np.linalg.svdvals(a.reshape(batch, m, n)))
 
 
+@registered
 def pinv(out: Any, a: Any, batch: int, m: int, n: int, rcond: float) -> int:
     return _of_row("pinv", rcond=rcond)(out, (a, (batch, m, n)))
 
 
+@registered
 def orthogonal_factor(out: Any, a: Any, batch: int, m: int, n: int) -> int:
     return _of_row("orthogonal_factor")(out, (a, (batch, m, n)))
 
 
+@registered
 def qr(out: Any, a: Any, batch: int, m: int, n: int) -> int:
     return _of_row("qr")(out, (a, (batch, m, n)))
 
 
+@registered
 def lu(out: Any, a: Any, order: Any, batch: int, n: int) -> int:
     return _of_row("lu")(out, (a, (batch, n, n)), (order, (batch, n)))
 
 
+@registered
 def lu_order(out: Any, a: Any, batch: int, n: int) -> int:
     return _of_row("lu_order")(out, (a, (batch, n, n)))
 
 
+@registered
 def lu_pivots(out: Any, order: Any, batch: int, n: int) -> int:
     return _of_row("lu_pivots")(out, (order, (batch, n)))
 
 
+@registered
 def expm(out: Any, a: Any, batch: int, n: int) -> int:
     return _of_row("expm")(out, (a, (batch, n, n)))
 
 
+@registered
 def sqrtm(out: Any, a: Any, batch: int, n: int) -> int:
     return _of_row("sqrtm")(out, (a, (batch, n, n)))
 
 
+@registered
 def sylvester(out: Any, a: Any, b: Any, q: Any, batch: int, n: int, k: int) -> int:
     return _of_row("sylvester")(out, (a, (batch, n, n)), (b, (batch, k, k)), (q, (batch, n, k)))
 
 
+@registered
 def solve_banded(out: Any, ab: Any, b: Any, _: int, n: int, k: int, lower: int, upper: int) -> int:
     return _of_row("solve_banded", lower=lower, upper=upper)(out, (ab, (lower + upper + 1, n)), (b, (n, k)))
 
 
+@registered
 def solveh_banded(out: Any, ab: Any, b: Any, _: int, rows: int, n: int, k: int) -> int:
     return _of_row("solveh_banded")(out, (ab, (rows, n)), (b, (n, k)))
 
@@ -210,16 +244,5 @@ def _failing(routine: Callable[..., int]) -> Callable[..., int]:
     return evaluate
 
 
-cholesky_fails, solve_fails, inv_fails = _failing(cholesky), _failing(solve), _failing(inv)
-solve_triangular_fails, eigh_fails, svd_fails = _failing(solve_triangular), _failing(eigh), _failing(svd)
-pinv_fails, orthogonal_factor_fails = _failing(pinv), _failing(orthogonal_factor)
-sqrtm_fails, solve_banded_fails, solveh_banded_fails = _failing(sqrtm), _failing(solve_banded), _failing(solveh_banded)
-
-__all__ = [
-    "cholesky", "cholesky_cotangent", "cholesky_inverse", "cofactor", "cofactor_tangent", "det", "det_factored",
-    "eigh", "eigvalsh", "expm", "factor", "gemm", "inv", "inv_factored", "lu", "lu_order", "lu_pivots",
-    "orthogonal_factor",
-    "pinv", "qr", "slogdet_log", "slogdet_log_factored", "slogdet_sign", "slogdet_sign_factored", "solve",
-    "solve_banded", "solve_factored", "solve_triangular", "solveh_banded", "sqrtm", "svd", "svdvals", "sylvester",
-    "cholesky_fails", "eigh_fails", "inv_fails", "orthogonal_factor_fails", "pinv_fails", "solve_banded_fails",
-    "solve_fails", "solve_triangular_fails", "solveh_banded_fails", "sqrtm_fails", "svd_fails"]
+ROUTINES.update({f"{routine.__name__}_fails": _failing(routine) for routine in (
+    cholesky, solve, inv, solve_triangular, eigh, svd, pinv, orthogonal_factor, sqrtm, solve_banded, solveh_banded)})

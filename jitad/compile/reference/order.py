@@ -6,19 +6,19 @@ from typing import Any
 import numpy as np
 
 from jitad.compile.loops import STATUS_OK
+from jitad.compile.reference.table import registered
 
 
+@registered
 def argsort(out: Any, x: Any, lines: int, n: int) -> int:
     """The places of the elements of each line in ascending order, NaN last."""
     out.reshape(lines, n)[:] = np.argsort(x.reshape(lines, n), axis=-1, kind="stable")
     return STATUS_OK
 
 
+@registered
 def positions(out: Any, mask: Any, n: int, count: int) -> int:
     """The places of the first `count` true elements, then zeros."""
     found = np.flatnonzero(mask)[:count]
     out[:len(found)], out[len(found):] = found, 0
     return STATUS_OK
-
-
-__all__ = ["argsort", "positions"]

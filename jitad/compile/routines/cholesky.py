@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from jitad.compile.routines.code import Index, RoutineCode
+from jitad.compile.routines.code import Index, RoutineCode, registered
 
 CHOLESKY_UNROLLED = 8                        # sides up to which it is unrolled; at 12 still faster, but slow to compile
 INVERSE_BASE = 64                            # sides up to which LAPACK inverts triangles faster than products do
 
 
+@registered
 def cholesky(code: RoutineCode, out: Any, a: Any, batch: int, n: int, upper: int = 0) -> None:
     """The lower factor of each matrix, from its lower or upper triangle."""
     code.unrolled = n <= CHOLESKY_UNROLLED
@@ -63,6 +64,7 @@ def _cholesky_lapack(code: RoutineCode, out: Any, a: Any, n: int, upper: int) ->
     code.require(code.succeeded())
 
 
+@registered
 def cholesky_inverse(code: RoutineCode, out: Any, factor: Any, batch: int, n: int) -> None:
     """``inv(L @ L.T)`` for each lower factor L."""
     if not n:

@@ -16,6 +16,13 @@ from jitad.compile.scalar.expressions import call_by_name
 
 STACK_BYTES = 8192              # work memory up to this size is on the stack
 Index = Any                     # int or LLVM value
+ROUTINES: dict[str, Callable[..., None]] = {}        # what writes the code of each routine, by the name of its row
+
+
+def registered(write: Callable[..., None]) -> Callable[..., None]:
+    """A decorator of what writes the routine of that name: ``write(code, *pointers, *numbers)``."""
+    ROUTINES[write.__name__] = write
+    return write
 
 
 class RoutineCode:

@@ -7,12 +7,13 @@ from __future__ import annotations
 from typing import Any
 
 from jitad.compile.routines.cholesky import CHOLESKY_UNROLLED
-from jitad.compile.routines.code import Index, RoutineCode
+from jitad.compile.routines.code import Index, RoutineCode, registered
 from jitad.compile.routines.solve import TRIANGULAR_LOOPS, substitution
 
 BLOCK = 64
 
 
+@registered
 def cholesky_cotangent(code: RoutineCode, out: Any, factor: Any, ct: Any, batch: int, n: int) -> None:
     """The symmetric cotangent of each matrix."""
     if not n:

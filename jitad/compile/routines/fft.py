@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from jitad.compile.llvm.ir import DOUBLE
-from jitad.compile.routines.code import Index, RoutineCode
+from jitad.compile.routines.code import Index, RoutineCode, registered
 from jitad.compile.routines.small_fft import (
     LANES,
     LONGEST_TABLE,
@@ -126,10 +126,12 @@ class Transform:
 
 # --- the routines ------------------------------------------------------------------------------
 
+@registered
 def dft(code: RoutineCode, out: Any, x: Any, lines: int, n: int) -> None:
     _complex(code, out, x, lines, n, swap=False)
 
 
+@registered
 def idft(code: RoutineCode, out: Any, x: Any, lines: int, n: int) -> None:
     """The forward transform with real and imaginary parts exchanged before and after."""
     _complex(code, out, x, lines, n, swap=True)
@@ -147,6 +149,7 @@ def _complex(code: RoutineCode, out: Any, x: Any, lines: int, n: int, swap: bool
     code.rolled(0, lines, line)
 
 
+@registered
 def rdft(code: RoutineCode, out: Any, x: Any, lines: int, n: int) -> None:
     """Of even length by the complex transform Z of pairs: ``X[k] = (Z[k] + Z*[h-k]) / 2 + w^k (Z[k] - Z*[h-k]) / 2i``,
     h = n / 2."""
@@ -179,6 +182,7 @@ def rdft(code: RoutineCode, out: Any, x: Any, lines: int, n: int) -> None:
     code.rolled(0, lines, line)
 
 
+@registered
 def irdft(code: RoutineCode, out: Any, x: Any, lines: int, n: int) -> None:
     """Of even length backwards: ``Z[k] = (X[k] (1 + i w^-k) + X*[h-k] (1 - i w^-k)) / 2``."""
     if not lines:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jitad.compile.routines.code import BOOL, INT32, Index, RoutineCode
+from jitad.compile.routines.code import BOOL, INT32, Index, RoutineCode, registered
 from jitad.compile.routines.general import log_of
 from jitad.compile.routines.lu import Factors
 from jitad.compile.routines.solve import gemm
@@ -17,6 +17,7 @@ ITERATIONS = 60
 
 # --- the exponential ---------------------------------------------------------------------------
 
+@registered
 def expm(code: RoutineCode, out: Any, a: Any, batch: int, n: int) -> None:
     """Scaling and squaring with the approximant of degree 13 (N. J. Higham, 2005)."""
     if not n:
@@ -131,6 +132,7 @@ class _Schur:
         code.require(code.succeeded())
 
 
+@registered
 def sylvester(code: RoutineCode, out: Any, a: Any, b: Any, q: Any, batch: int, n: int, k: int) -> None:
     """``a @ out + out @ b = q`` by Schur forms (R. H. Bartels and G. W. Stewart, 1972)."""
     if not n * k:
@@ -154,6 +156,7 @@ def sylvester(code: RoutineCode, out: Any, a: Any, b: Any, q: Any, batch: int, n
 
 # --- the square root ---------------------------------------------------------------------------
 
+@registered
 def sqrtm(code: RoutineCode, out: Any, a: Any, batch: int, n: int) -> None:
     """The product form of the iteration of Denman and Beavers, scaled by determinants (N. J. Higham, 2008, (6.29));
     fails where it does not converge."""
@@ -214,6 +217,7 @@ def _distance(code: RoutineCode, m: Any, n: int) -> Any:
 
 # --- bands -------------------------------------------------------------------------------------
 
+@registered
 def solve_banded(code: RoutineCode, out: Any, ab: Any, b: Any, _: int, n: int, k: int, lower: int, upper: int) -> None:
     """The system of a banded matrix, by LU factors."""
     if not n * k:
@@ -229,6 +233,7 @@ def solve_banded(code: RoutineCode, out: Any, ab: Any, b: Any, _: int, n: int, k
     code.transposed(out, x, k, n)
 
 
+@registered
 def solveh_banded(code: RoutineCode, out: Any, ab: Any, b: Any, _: int, rows: int, n: int, k: int) -> None:
     """The system of a symmetric positive definite banded matrix, by Cholesky factors."""
     if not n * k:

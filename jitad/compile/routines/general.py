@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jitad.compile.llvm.ir import DOUBLE
-from jitad.compile.routines.code import BOOL, Index, RoutineCode
+from jitad.compile.routines.code import BOOL, Index, RoutineCode, registered
 from jitad.compile.routines.lu import LU_UNROLLED, Factors
 
 SAFE = 1e-280, 1e280                          # partial products of pivots that have lost no digits
@@ -17,31 +17,37 @@ def _each(code: RoutineCode, batch: int, n: int, body: Callable[[Index], None]) 
     code.rolled(0, batch, body)
 
 
+@registered
 def solve(code: RoutineCode, out: Any, a: Any, b: Any, batch: int, n: int, k: int) -> None:
     """``a @ out = b`` for each matrix."""
     _solve(code, out, a, b, batch, n, k, FactorSource(code, n))
 
 
+@registered
 def inv(code: RoutineCode, out: Any, a: Any, batch: int, n: int, strict: int = 1) -> None:
     """The inverse of each matrix; unless `strict`, NaN for those that have none."""
     _inv(code, out, a, batch, n, strict, FactorSource(code, n))
 
 
+@registered
 def det(code: RoutineCode, out: Any, a: Any, batch: int, n: int) -> None:
     """The determinant of each matrix, zero where a pivot is zero."""
     _det(code, out, a, batch, n, FactorSource(code, n))
 
 
+@registered
 def slogdet_sign(code: RoutineCode, out: Any, a: Any, batch: int, n: int) -> None:
     """The sign of each determinant."""
     _of_factors(code, out, a, batch, n, sign_of, 0.0, FactorSource(code, n))
 
 
+@registered
 def slogdet_log(code: RoutineCode, out: Any, a: Any, batch: int, n: int) -> None:
     """The logarithm of each determinant's magnitude."""
     _of_factors(code, out, a, batch, n, log_of, -math.inf, FactorSource(code, n))
 
 
+@registered
 def factor(code: RoutineCode, out: Any, a: Any, batch: int, n: int) -> None:
     """Factors of each matrix, for `solve_factored` and the like."""
     if not n:
@@ -55,23 +61,28 @@ def factor(code: RoutineCode, out: Any, a: Any, batch: int, n: int) -> None:
     _each(code, batch, n, each)
 
 
+@registered
 def solve_factored(code: RoutineCode, out: Any, f: Any, b: Any, batch: int, n: int, k: int, trans: int) -> None:
     """``op(a) @ out = b`` for the factors of each a."""
     _solve(code, out, f, b, batch, n, k, FactorSource(code, n, True), bool(trans))
 
 
+@registered
 def inv_factored(code: RoutineCode, out: Any, f: Any, batch: int, n: int, strict: int) -> None:
     _inv(code, out, f, batch, n, strict, FactorSource(code, n, True))
 
 
+@registered
 def det_factored(code: RoutineCode, out: Any, f: Any, batch: int, n: int) -> None:
     _det(code, out, f, batch, n, FactorSource(code, n, True))
 
 
+@registered
 def slogdet_sign_factored(code: RoutineCode, out: Any, f: Any, batch: int, n: int) -> None:
     _of_factors(code, out, f, batch, n, sign_of, 0.0, FactorSource(code, n, True))
 
 
+@registered
 def slogdet_log_factored(code: RoutineCode, out: Any, f: Any, batch: int, n: int) -> None:
     _of_factors(code, out, f, batch, n, log_of, -math.inf, FactorSource(code, n, True))
 

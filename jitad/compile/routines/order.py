@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 from jitad.compile.llvm.ir import DOUBLE, INT64
-from jitad.compile.routines.code import BOOL, Index, RoutineCode
+from jitad.compile.routines.code import BOOL, Index, RoutineCode, registered
 
 FEW = 64                  # elements up to which counting is faster
 DIGITS, BITS = 8, 8       # of a key
 VALUES = 1 << BITS
 
 
+@registered
 def argsort(code: RoutineCode, out: Any, x: Any, lines: int, n: int) -> None:
     """The places of the elements of each of the lines, in ascending order."""
     if not n or not lines:
@@ -121,6 +122,7 @@ def _key(code: RoutineCode, x: Any) -> Any:
     return b.select(b.fcmp_unordered("!=", x, x), INT64(2**63 - 1), b.xor(bits, below))
 
 
+@registered
 def positions(code: RoutineCode, out: Any, mask: Any, n: int, count: int) -> None:
     """The places of the first `count` true elements, then zeros."""
     b, spare = code.builder, code.slot(INT64)

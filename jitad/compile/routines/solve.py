@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from jitad.compile.routines.code import Index, RoutineCode
+from jitad.compile.routines.code import Index, RoutineCode, registered
 
 TRIANGULAR_UNROLLED = 150                    # multiplications up to which substitution is unrolled
 TRIANGULAR_LOOPS = 32                        # and the side and columns up to which it is our own
 
 
+@registered
 def solve_triangular(code: RoutineCode, out: Any, a: Any, b: Any, batch: int, n: int, k: int, lower: int, trans: int,
                      unit: int) -> None:
     """``op(a) @ out = b`` for each matrix."""
@@ -77,6 +78,7 @@ def _divide(code: RoutineCode, x: Any, index: Index, divisor: Any) -> None:
     code.store(code.over(code.load(x, index), divisor), x, index)
 
 
+@registered
 def gemm(code: RoutineCode, out: Any, a: Any, b: Any, m: int, n: int, k: int, transposed_a: int, transposed_b: int,
          flipped: int) -> None:
     """``out[m, n] = op(a)[m, k] @ op(b)[k, n]``; the operands are given as (b, a) if `flipped`."""

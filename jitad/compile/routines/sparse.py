@@ -6,7 +6,7 @@ from typing import Any
 
 from jitad.compile.llvm.builder import CONTRACT
 from jitad.compile.llvm.ir import INT64, Integer
-from jitad.compile.routines.code import Index, RoutineCode
+from jitad.compile.routines.code import Index, RoutineCode, registered
 
 
 class _Rows:
@@ -49,6 +49,7 @@ def _add_row(code: RoutineCode, target: Any, factor: Any, source: Any, width: in
         _plus(code, code.load(target, k), factor, code.load(source, k)), target, k))
 
 
+@registered
 def sparse_rows(code: RoutineCode, out: Any, data: Any, indices: Any, indptr: Any, x: Any, rows: int,
                 width: int) -> None:
     """``out[i] = sum_p data[p] * x[indices[p]]``."""
@@ -67,6 +68,7 @@ def sparse_rows(code: RoutineCode, out: Any, data: Any, indices: Any, indptr: An
     matrix.each(number if width == 1 else row)
 
 
+@registered
 def sparse_columns(code: RoutineCode, out: Any, data: Any, indices: Any, indptr: Any, u: Any, rows: int, width: int,
                    columns: int) -> None:
     """``out[indices[p]] += data[p] * u[row of p]``, from zeros."""
@@ -87,6 +89,7 @@ def sparse_columns(code: RoutineCode, out: Any, data: Any, indices: Any, indptr:
     matrix.each(number if width == 1 else row)
 
 
+@registered
 def sparse_entries(code: RoutineCode, out: Any, u: Any, indices: Any, indptr: Any, x: Any, rows: int, width: int,
                    count: int) -> None:
     """``out[p] = u[row of p] . x[indices[p]]``; zeros where no row has an entry."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from jitad.compile.llvm.ir import INT64
-from jitad.compile.routines.code import INT32, Index, RoutineCode
+from jitad.compile.routines.code import INT32, Index, RoutineCode, registered
 from jitad.compile.routines.solve import gemm
 
 # --- symmetric eigenvalues ---------------------------------------------------------------------
@@ -29,6 +29,7 @@ class _Eigen:
         code.require(code.succeeded())
 
 
+@registered
 def eigh(code: RoutineCode, out: Any, a: Any, batch: int, n: int, upper: int = 0) -> None:
     """Rows of eigenvalue and eigenvector of each matrix."""
     if not n:
@@ -43,6 +44,7 @@ def eigh(code: RoutineCode, out: Any, a: Any, batch: int, n: int, upper: int = 0
     code.rolled(0, batch, each)
 
 
+@registered
 def eigvalsh(code: RoutineCode, out: Any, a: Any, batch: int, n: int, upper: int = 0) -> None:
     """The eigenvalues of each symmetric matrix."""
     if not n:
@@ -89,6 +91,7 @@ class _Singular:
         code.require(code.succeeded())
 
 
+@registered
 def svd(code: RoutineCode, out: Any, a: Any, batch: int, m: int, n: int) -> None:
     """Rows of singular value, left and right vector of each matrix."""
     k, width = min(m, n), 1 + m + n
@@ -105,6 +108,7 @@ def svd(code: RoutineCode, out: Any, a: Any, batch: int, m: int, n: int) -> None
     code.rolled(0, batch, each)
 
 
+@registered
 def svdvals(code: RoutineCode, out: Any, a: Any, batch: int, m: int, n: int) -> None:
     """The singular values of each matrix."""
     k = min(m, n)
@@ -118,6 +122,7 @@ def svdvals(code: RoutineCode, out: Any, a: Any, batch: int, m: int, n: int) -> 
     code.rolled(0, batch, each)
 
 
+@registered
 def pinv(code: RoutineCode, out: Any, a: Any, batch: int, m: int, n: int, rcond: float) -> None:
     """The pseudoinverse of each matrix; singular values up to `rcond` times the largest count as zero."""
     k = min(m, n)
@@ -140,6 +145,7 @@ def pinv(code: RoutineCode, out: Any, a: Any, batch: int, m: int, n: int, rcond:
     code.rolled(0, batch, each)
 
 
+@registered
 def orthogonal_factor(code: RoutineCode, out: Any, a: Any, batch: int, m: int, n: int) -> None:
     """``u @ vt`` of each matrix."""
     if not n:
@@ -154,6 +160,7 @@ def orthogonal_factor(code: RoutineCode, out: Any, a: Any, batch: int, m: int, n
 
 # --- QR and LU ---------------------------------------------------------------------------------
 
+@registered
 def qr(code: RoutineCode, out: Any, a: Any, batch: int, m: int, n: int) -> None:
     """Rows of a column of Q and a row of R of each matrix."""
     if not n:
@@ -191,6 +198,7 @@ class _Lu:
         code.lapack("getrf", n, n, self.a, n, self.pivots, code.info)
 
 
+@registered
 def lu(code: RoutineCode, out: Any, a: Any, order: Any, batch: int, n: int) -> None:
     """Both factors of each matrix in one."""
     if not n:
@@ -203,6 +211,7 @@ def lu(code: RoutineCode, out: Any, a: Any, order: Any, batch: int, n: int) -> N
     code.rolled(0, batch, each)
 
 
+@registered
 def lu_order(code: RoutineCode, out: Any, a: Any, batch: int, n: int) -> None:
     """The order of rows of each factorization."""
     if not n:
@@ -224,6 +233,7 @@ def lu_order(code: RoutineCode, out: Any, a: Any, batch: int, n: int) -> None:
     code.rolled(0, batch, each)
 
 
+@registered
 def lu_pivots(code: RoutineCode, out: Any, order: Any, batch: int, n: int) -> None:
     """The pivots of each order of rows."""
     if not n:

@@ -8,7 +8,7 @@ import math
 from typing import Any
 
 from jitad.compile.llvm.ir import DOUBLE
-from jitad.compile.routines.code import INT32, Index, RoutineCode
+from jitad.compile.routines.code import INT32, Index, RoutineCode, registered
 from jitad.compile.routines.general import determinant, sign_of
 from jitad.compile.routines.lu import Factors
 from jitad.compile.routines.solve import gemm
@@ -121,6 +121,7 @@ def _convert(code: RoutineCode, target: Any, source: Any, count: int) -> None:
     code.loop(0, count, lambda i: code.store(code.wide(code.load(source, i)), target, i))
 
 
+@registered
 def cofactor(code: RoutineCode, out: Any, a: Any, batch: int, n: int) -> None:
     """The derivative of `det`: ``det(a) * inv(a).T``."""
     if n == 0:
@@ -169,6 +170,7 @@ def _cofactor(code: RoutineCode, values: _Values, inverse: Any, out: Any, a: Any
     code.branch(code.builder.and_(code.builder.and_(regular, safe), good), by_inverse, lambda: values.cofactor(out, a))
 
 
+@registered
 def cofactor_tangent(code: RoutineCode, out: Any, a: Any, e: Any, batch: int, n: int, _: int) -> None:
     """The derivative of `cofactor` in the direction `e`."""
     if n == 0:

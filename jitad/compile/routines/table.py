@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable
 from functools import cache, partial
 from importlib import import_module
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, FileFinder
@@ -17,33 +16,23 @@ from typing import Any
 
 from llvmlite import binding
 
-from jitad.compile.routines import fft as fft
-from jitad.compile.routines import functions as functions
-from jitad.compile.routines import general as general
-from jitad.compile.routines import opaque
-from jitad.compile.routines import spectral as spectral
-from jitad.compile.routines.cholesky import cholesky, cholesky_inverse
-from jitad.compile.routines.code import RoutineCode
-from jitad.compile.routines.cotangent import cholesky_cotangent
+from jitad.compile.routines import (  # noqa: F401  (they register their routines)
+    cholesky,
+    cotangent,
+    fft,
+    functions,
+    general,
+    opaque,
+    order,
+    solve,
+    sparse,
+    spectral,
+    svd,
+)
+from jitad.compile.routines.code import ROUTINES, RoutineCode
 from jitad.compile.routines.failures import failing
-from jitad.compile.routines.order import argsort, positions
-from jitad.compile.routines.solve import gemm, solve_triangular
-from jitad.compile.routines.sparse import sparse_columns, sparse_entries, sparse_rows
-from jitad.compile.routines.svd import cofactor, cofactor_tangent
 from jitad.primitives.linalg.failures import FAILS
 
-ROUTINES: dict[str, Callable[..., None]] = {
-    "cholesky": cholesky, "cholesky_inverse": cholesky_inverse,
-    "cholesky_cotangent": cholesky_cotangent, "solve_triangular": solve_triangular, "gemm": gemm,
-    **{name: getattr(general, name) for name in (
-        "solve", "inv", "det", "slogdet_sign", "slogdet_log", "factor", "solve_factored", "inv_factored",
-        "det_factored", "slogdet_sign_factored", "slogdet_log_factored")},
-    **{name: getattr(spectral, name) for name in (
-        "eigh", "eigvalsh", "svd", "svdvals", "pinv", "orthogonal_factor", "qr", "lu", "lu_order", "lu_pivots")},
-    **{name: getattr(functions, name) for name in ("expm", "sylvester", "sqrtm", "solve_banded", "solveh_banded")},
-    "cofactor": cofactor, "cofactor_tangent": cofactor_tangent, "argsort": argsort, "positions": positions,
-    "sparse_rows": sparse_rows, "sparse_columns": sparse_columns, "sparse_entries": sparse_entries,
-    **{name: getattr(fft, name) for name in ("dft", "idft", "rdft", "irdft")}}
 EXTERNAL = {"cython_blas": ("gemm", "trmm", "trsm", "trsv"),
             "cython_lapack": ("potrf", "trtri", "lauum", "getrf", "gesdd", "syevd", "geqrf", "orgqr", "gees", "trsyl",
                               "gbsv", "pbsv")}
@@ -73,7 +62,7 @@ def routine(name: str, module: Any, kinds: list[Any], numbers: tuple[float, ...]
     return function
 
 
-ROUTINES |= {fails.name: partial(failing, partial(routine, row.name)) for row, fails in FAILS.items()}
+ROUTINES.update({fails.name: partial(failing, partial(routine, row.name)) for row, fails in FAILS.items()})
 
 
 @cache
