@@ -17,7 +17,6 @@ from jitad.passes.optimise.guards import without_implied
 from jitad.primitives.linalg.matrices import routine_numbers
 from jitad.tape.expr import Expr, const, load, var
 from jitad.tape.tape import Tape
-from jitad.tape.types import TABLE
 
 
 def program_of(tape: Tape, layouts: tuple[str, ...]) -> Program:
@@ -79,14 +78,11 @@ def _call(scope: Scope, group: Group) -> None:
     for root in group.roots:
         node = scope.tape.nodes[root.node]                         # type: ignore[index]
         names = [scope.operand(i) for i in node.inputs]
-        shapes = [scope.tape.nodes[i].aval.shape for i in node.inputs]
+        prim, avals = node.prim, [scope.tape.nodes[i].aval for i in node.inputs]
         result = scope.touch(root.node).name                      # type: ignore[arg-type]
-        if node.prim.numbers is not None:
-            avals = [scope.tape.nodes[i].aval for i in node.inputs]
-            routine, numbers = node.prim.name, node.prim.numbers(*avals, node.aval)
-        else:
-            routine, numbers = _routine(node.prim.name, node.params, shapes)
-        scope.body.append(CallRoutine(routine, (result, *names), numbers))
+        numbers = prim.numbers(*avals, node.aval) if prim.numbers is not None else routine_numbers(
+            prim, [a.shape for a in avals], node.params)
+        scope.body.append(CallRoutine(prim.name, (result, *names), numbers))
         if node.aval.ndim == 0:
             element = load(result, (const(0, "i8"),), tag(node.aval.dtype))
             scope.body.append(Let(scope.names[root.node], element))  # type: ignore[index]
@@ -124,8 +120,3 @@ def _note(scope: Scope, group: Group) -> None:
                     and (w := scope.tape.nodes[r.node].where)})
     if lines:
         scope.body.append(Note(", ".join(lines[:4]) + (", ..." if len(lines) > 4 else "")))
-
-
-def _routine(name: str, params: Any, shapes: list[tuple[int, ...]]) -> tuple[str, tuple[float, ...]]:
-    """The runtime's routine and its integer arguments: the batch, then sides, then flags."""
-    return name, routine_numbers(TABLE[name], shapes, params)

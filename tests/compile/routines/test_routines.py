@@ -17,9 +17,9 @@ from jitad.compile.emit.python import emit_python
 from jitad.compile.llvm import ir
 from jitad.compile.llvm.native import compile_module
 from jitad.compile.loops import STATUS_LINALG, Buffer, CallRoutine, Program
-from jitad.compile.lower.lower import _routine
 from jitad.compile.reference.table import ROUTINES as PLAIN
 from jitad.compile.routines import table as routines
+from jitad.primitives.linalg.matrices import routine_numbers
 from jitad.tape.types import TABLE
 
 CASES = [(1, "f8"), (2, "f8"), (5, "f8"), (40, "f8"), (200, "f8"), (5, "f4"), (40, "f4")]
@@ -187,7 +187,7 @@ def test_gemm(way, dtype, sizes, spec) -> None:
     side = dict(zip("ijk", sizes, strict=True))
     a, b = (random(*(side[c] for c in letters), dtype=dtype) for letters in (left, right))
     want = np.einsum(spec, a.astype("f8"), b.astype("f8"))
-    name, numbers = _routine("gemm", {"spec": spec}, [a.shape, b.shape])
+    name, numbers = "gemm", routine_numbers(TABLE["gemm"], [a.shape, b.shape], {"spec": spec})
     close(value(way, name, want.shape, numbers, a, b), want, dtype)
 
 
