@@ -17,19 +17,19 @@ SHAPE, UNIT, ANY = (0.5, 3.0), (0.05, 0.9), (-2.0, 2.0)
 # --- zeta ------------------------------------------------------------------------------------------
 
 
-def _zeta(y: Value, s: Value, q: Value) -> Any:
+def _zeta_partials(y: Value, s: Value, q: Value) -> Any:
     """DLMF 25.11.17 for q."""
     return zeta_slope(s, q), -s * zeta(s + 1.0, q)
 
 
-def _zeta_slope(y: Value, s: Value, q: Value) -> Any:
+def _zeta_slope_partials(y: Value, s: Value, q: Value) -> Any:
     return (refusing(y, "zeta", "its exponent, a second time", "it is not implemented"),
             -zeta(s + 1.0, q) - s * zeta_slope(s + 1.0, q))
 
 
-zeta = elementwise("zeta", ufuncs._zeta, _zeta, scalar=code_of("special_zeta"), cost=300,
+zeta = elementwise("zeta", ufuncs._zeta, _zeta_partials, scalar=code_of("special_zeta"), cost=300,
                    domain=((1.5, 5.0), SHAPE), refuses=True)
-zeta_slope = own("zeta_slope", _zeta_slope, ((1.5, 5.0), SHAPE), cost=400, fixed=(0,))
+zeta_slope = own("zeta_slope", _zeta_slope_partials, ((1.5, 5.0), SHAPE), cost=400, fixed=(0,))
 riemann = elementwise("riemann", ufuncs._riemann_zeta, lambda y, s: riemann_slope(s),
                       scalar=code_of("special_riemann"), cost=300, domain=(1.5, 5.0), refuses=True)
 riemann_slope = own("riemann_slope", lambda y, s: refusing(

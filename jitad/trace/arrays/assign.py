@@ -22,8 +22,8 @@ def setitem(x: Any, index: Any, value: Any) -> None:
     if type(index) is int and x.ndim:
         index = (index,)
     if type(index) is tuple and len(index) == x.ndim and all(type(i) is int for i in index):
-        places = within(index, x.shape)
-        window = Window(x.window.offset + sum(i * s for i, s in zip(places, x.window.strides, strict=True)), (), ())
+        numbers = within(index, x.shape)
+        window = Window(x.window.offset + sum(i * s for i, s in zip(numbers, x.window.strides, strict=True)), (), ())
         write(x, window, value, number=True)
         return
     mask = _traced_mask(x, index)

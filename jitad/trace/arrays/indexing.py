@@ -42,14 +42,14 @@ def getitem(x: Any, index: Any) -> Any:
 
 def _numbered(x: Any, index: tuple[int, ...]) -> Any:
     """``x[i, j, ...]`` with integers alone."""
-    places = within(index, x.shape)
+    numbers = within(index, x.shape)
     storage = getattr(x, "storage", None)
-    if len(places) < x.ndim:
-        rest = x.ndim - len(places)
-        return through_map_of(x, x.shape[-rest:], (*((i, ()) for i in places), *((0, ((d, 1),)) for d in range(rest))))
+    if len(numbers) < x.ndim:
+        rest = x.ndim - len(numbers)
+        return through_map_of(x, x.shape[-rest:], (*((i, ()) for i in numbers), *((0, ((d, 1),)) for d in range(rest))))
     if storage is None:
-        return slice_dims(x, places)
-    at = x.window.offset + sum(i * s for i, s in zip(places, x.window.strides, strict=True))
+        return slice_dims(x, numbers)
+    at = x.window.offset + sum(i * s for i, s in zip(numbers, x.window.strides, strict=True))
     return x.builder.value(storage.read(Window(at, (), ())))
 
 
@@ -180,7 +180,7 @@ def _advanced(x: Any, entries: list[Any]) -> Any:
 
 def _plan(x: Any, entries: list[Any]) -> tuple[list[Any], list[tuple[int, Any]], int, bool]:
     """The index with all arrays replaced by full slices; each array with the dimension of that result
-    which it indexes; the place of the arrays' dimensions; whether they are neighbours (NumPy's rule)."""
+    which it indexes; where the arrays' dimensions go; whether they are neighbours (NumPy's rule)."""
     taken = sum(e.ndim if _is_mask(e) else e is not None for e in entries if e is not Ellipsis)
     spare = x.ndim - taken
     if not any(e is Ellipsis for e in entries):

@@ -27,9 +27,9 @@ def expanded(operands: list[Any], function: Callable[..., Any]) -> Any:
     def descend(taken: list[Any], power: int) -> None:
         if len(taken) == len(operands):
             term = function(*taken)
-            place, minus = power % 2, power % 4 >= 2
-            before = total[place]
-            total[place] = (-term if minus else term) if before is None else (
+            part, minus = power % 2, power % 4 >= 2
+            before = total[part]
+            total[part] = (-term if minus else term) if before is None else (
                 before - term if minus else before + term)
             return
         operand = operands[len(taken)]
@@ -85,9 +85,9 @@ for _name in ("dot", "matmul", "inner", "outer", "tensordot", "kron", "cross", "
               "linalg.matmul", "linalg.outer", "linalg.tensordot", "linalg.cross"):
     if function_named(_name) is not None:
         MULTILINEAR[function_named(_name)] = _plainly(function_named(_name), 2)
-for _name, _place in (("vdot", 0), ("vecdot", 0), ("vecmat", 0), ("linalg.vecdot", 0), ("correlate", 1)):
+for _name, _conjugated in (("vdot", 0), ("vecdot", 0), ("vecmat", 0), ("linalg.vecdot", 0), ("correlate", 1)):
     if function_named(_name) is not None:
-        MULTILINEAR[function_named(_name)] = _plainly(function_named(_name), 2, _place)
+        MULTILINEAR[function_named(_name)] = _plainly(function_named(_name), 2, _conjugated)
 
 
 def _einsum(*operands: Any, dtype: Any = None, **options: Any) -> tuple[list[Any], Callable[..., Any]]:

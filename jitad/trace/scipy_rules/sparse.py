@@ -1,7 +1,7 @@
 """Sparse arrays and matrices of SciPy in recorded code.
 
 Recorded code gets a `TracedSparse` in the place of one that it captures, or that is a leaf of its arguments. Its
-entries and their places are inputs of the tape, so that what is written into them later is seen; the shape and the
+entries and their positions are inputs of the tape, so that what is written into them later is seen; the shape and the
 class are guarded. Products with it are row loops; other operations than those on all entries are refused by name.
 """
 from __future__ import annotations
@@ -32,14 +32,14 @@ def is_sparse(value: Any) -> bool:
 
 
 class TracedSparse:
-    """A sparse array or matrix of the class `kind`, whose entries and places are traced."""
+    """A sparse array or matrix of the class `kind`, whose entries and their positions are traced."""
 
     __array_ufunc__ = None                       # an array on the left leaves operators to this
     __slots__ = ("_kind", "_parts", "shape")
     __hash__ = None                              # type: ignore[assignment]
 
-    def __init__(self, kind: type, shape: tuple[int, int], data: Any, *places: Any):
-        self._kind, self.shape, self._parts = kind, shape, (data, *places)
+    def __init__(self, kind: type, shape: tuple[int, int], data: Any, *indices: Any):
+        self._kind, self.shape, self._parts = kind, shape, (data, *indices)
 
     @property                                                       # type: ignore[misc]
     def __class__(self) -> type:                                    # type: ignore[override]
@@ -73,12 +73,12 @@ class TracedSparse:
 
     def transpose(self, axes: Any = None, copy: bool = False) -> TracedSparse:
         """The same entries as the rows of the other format."""
-        data, *places = self._parts
+        data, *indices = self._parts
         home = sys.modules["scipy.sparse"]
         turned = {"csr": "csc", "csc": "csr", "coo": "coo"}[self.format]
         kind = getattr(home, f"{turned}_{'array' if self._is_array else 'matrix'}")
-        places = places if turned != "coo" else places[::-1]
-        return TracedSparse(kind, self.shape[::-1], data, *places)
+        indices = indices if turned != "coo" else indices[::-1]
+        return TracedSparse(kind, self.shape[::-1], data, *indices)
 
     @property
     def _is_array(self) -> bool:
@@ -108,19 +108,19 @@ class TracedSparse:
                 raise ValueError("Scalar operands are not allowed, use '*' instead")
             raise ValueError(f"matmul: dimension mismatch of {self.shape} and {x.shape}")
         with noted_line(self._builder):
-            data, *places = self._parts
+            data, *indices = self._parts
             dtype = np.result_type(data.dtype, x.dtype)
             if dtype.kind == "b":
                 raise refused(self._builder, "a product of Boolean sparse matrices", "use .astype(float)")
             data, x = cast(data, dtype), cast(x, dtype)
-            return detached(boxed(self._multiply(data, places, x)), ())
+            return detached(boxed(self._multiply(data, indices, x)), ())
 
-    def _multiply(self, data: Any, places: list[Any], x: Any) -> Any:
+    def _multiply(self, data: Any, indices: list[Any], x: Any) -> Any:
         if self.format == "csr":
-            return sparse_rows(data, *places, x)
+            return sparse_rows(data, *indices, x)
         if self.format == "csc":
-            return sparse_columns(data, *places, x, columns=self.shape[0])
-        row, column = places
+            return sparse_columns(data, *indices, x, columns=self.shape[0])
+        row, column = indices
         terms = gather(x, column, axes=(0,))
         terms = data.reshape((-1,) + (1,) * (x.ndim - 1)) * terms
         return scatter(terms, row, axes=(0,), shape=(self.shape[0], *x.shape[1:]))

@@ -45,8 +45,8 @@ def hankel(c: Any, r: Any = None) -> Any:
 @substitute("scipy.linalg", "circulant")
 def circulant(c: Any) -> Any:
     c = _at_least(lift_all(c)[0], 1)
-    places = np.arange(c.shape[-1])
-    return c[..., (places[:, None] - places) % max(c.shape[-1], 1)]
+    numbers = np.arange(c.shape[-1])
+    return c[..., (numbers[:, None] - numbers) % max(c.shape[-1], 1)]
 
 
 @substitute("scipy.linalg", "block_diag")

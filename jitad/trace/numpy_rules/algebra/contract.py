@@ -94,14 +94,14 @@ def _distinct(x: Any, term: str, size: dict[str, int]) -> tuple[Any, str]:
     letters = "".join(dict.fromkeys(c for c, n in zip(term, x.shape, strict=True) if n == size[c]))
     if letters == term:
         return x, term
-    place = {c: d for d, c in enumerate(letters)}
-    index = tuple((0, ((place[c], 1),) if n == size[c] else ()) for c, n in zip(term, x.shape, strict=True))
+    dimension = {c: d for d, c in enumerate(letters)}
+    index = tuple((0, ((dimension[c], 1),) if n == size[c] else ()) for c, n in zip(term, x.shape, strict=True))
     return view(x, tuple(size[c] for c in letters), index), letters
 
 
 def _contract_all(pairs: list[tuple[Any, str]], result: str, size: dict[str, int], optimize: Any) -> Any:
-    for places in _path(pairs, result, size, optimize):
-        taken = [pairs.pop(i) for i in sorted(places, reverse=True)][::-1]
+    for joined in _path(pairs, result, size, optimize):
+        taken = [pairs.pop(i) for i in sorted(joined, reverse=True)][::-1]
         total = taken[0]
         for i, other in enumerate(taken[1:], 2):
             later = set(result).union(*(letters for _, letters in (*pairs, *taken[i:])))

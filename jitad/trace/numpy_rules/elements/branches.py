@@ -89,10 +89,10 @@ class Explorer:
         for number, answer in self.taken:
             if number == value.number:
                 return answer
-        place = len(self.taken)
-        if place == DEPTH:
+        decision = len(self.taken)
+        if decision == DEPTH:
             raise self._too_many(f"more than {DEPTH} decisions in a row")
-        answer = self.prefix[place] if place < len(self.prefix) else True
+        answer = self.prefix[decision] if decision < len(self.prefix) else True
         self.taken.append((value.number, answer))
         return answer
 
@@ -134,15 +134,15 @@ def over_elements(recorder: Recorder, function: Callable[..., Any], args: Sequen
                   weak: bool = False) -> Mapped:
     """`function` of scalars for every element of `args`, of which at least one is a value of the recording; what is
     no value is handed on as it is. With `weak`, elements are Python numbers."""
-    places = [i for i, x in enumerate(args) if isinstance(x, Value)]
-    arrays = [Value(recorder, args[i].number) for i in places]
+    traced = [i for i, x in enumerate(args) if isinstance(x, Value)]
+    arrays = [Value(recorder, args[i].number) for i in traced]
     shape = np.broadcast_shapes(*(v.shape for v in arrays))
     body, scalars = Body(recorder, int(np.prod(shape, dtype=np.int64))), list(args)
-    for i, v in zip(places, arrays, strict=True):
+    for i, v in zip(traced, arrays, strict=True):
         made: Any = body.placeholder(Aval((), v.dtype), f"element of input {i}")
         made.weak = weak
         scalars[i] = made
-    numbers = [scalars[i].number for i in places]
+    numbers = [scalars[i].number for i in traced]
     explorer = Explorer(recorder, name, set(numbers))
     ways = explorer.ways(lambda: function(*scalars))
     return Mapped(recorder, explorer, ways, dict(zip(numbers, arrays, strict=True)), shape, body, name)
@@ -207,8 +207,8 @@ class Mapped:
     def _raise(self, check: Forbidden, mask: Value, operands: Sequence[Value]) -> None:
         """What Python raises for the first element of those that `check` forbids."""
         recorder = self.recorder
-        place = np.argmax(np.ravel(recorder.concrete(mask.number)))
-        check.function(*(np.ravel(recorder.concrete(v.number))[place].item() for v in operands))
+        bad = np.argmax(np.ravel(recorder.concrete(mask.number)))
+        check.function(*(np.ravel(recorder.concrete(v.number))[bad].item() for v in operands))
         raise UnsupportedOperationError(f"`{self.name}` (called at {user_line()}) comes to a number for which NumPy "
                                         "and math disagree whether it is an error; use NumPy's function")
 

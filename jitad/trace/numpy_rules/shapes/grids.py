@@ -145,8 +145,8 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     if indexing not in ("xy", "ij"):
         raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
     builder, n = builder_in(xi), len(xi)
-    places = [1, 0, *range(2, n)] if indexing == "xy" and n > 1 else list(range(n))
-    grids = [ravel(as_value(builder, x)).reshape((1,) * places[i] + (-1,) + (1,) * (n - 1 - places[i]))
+    dims = [1, 0, *range(2, n)] if indexing == "xy" and n > 1 else list(range(n))
+    grids = [ravel(as_value(builder, x)).reshape((1,) * dims[i] + (-1,) + (1,) * (n - 1 - dims[i]))
              for i, x in enumerate(xi)]
     grids = grids if sparse else list(np.broadcast_arrays(*grids))
     return tuple(g.copy() for g in grids) if copy else tuple(grids)
@@ -238,25 +238,25 @@ class Joiner:
 
     def _joined(self, builder: Any, parts: tuple[Any, ...]) -> Any:
         real = self._jitad_real
-        axis, ndmin, place = real.axis, real.ndmin, real.trans1d
+        axis, ndmin, first_dim = real.axis, real.ndmin, real.trans1d
         if parts and isinstance(parts[0], str):
             text, parts = parts[0], parts[1:]
             try:
                 numbers = [int(n) for n in text.split(",")]
             except ValueError:
                 raise refused(builder, f"numpy.r_[{text!r}, ...]", "use np.concatenate") from None
-            numbers += [axis, ndmin, place][len(numbers):]
-            axis, ndmin, place = numbers
-        return np.concatenate([self._part(builder, p, ndmin, place) for p in parts], axis)
+            numbers += [axis, ndmin, first_dim][len(numbers):]
+            axis, ndmin, first_dim = numbers
+        return np.concatenate([self._part(builder, p, ndmin, first_dim) for p in parts], axis)
 
-    def _part(self, builder: Any, part: Any, ndmin: int, place: int) -> Any:
+    def _part(self, builder: Any, part: Any, ndmin: int, first_dim: int) -> Any:
         if isinstance(part, slice):
             part = self._range(builder, part)
         part = as_value(builder, part)
         ndim, part = part.ndim, at_least(part, ndmin)
-        if place != -1 or ndim >= ndmin:
+        if first_dim != -1 or ndim >= ndmin:
             order = list(range(ndmin))
-            first = place if place >= 0 else place + ndmin - ndim + 1
+            first = first_dim if first_dim >= 0 else first_dim + ndmin - ndim + 1
             if ndim < ndmin:
                 rest = order[:ndmin - ndim]
                 part = part.transpose(rest[:first] + order[ndmin - ndim:] + rest[first:])
