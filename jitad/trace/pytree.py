@@ -73,7 +73,7 @@ def _with_dataclasses(leaves: list[Any], spec: Any) -> tuple[list[Any], TreeDef]
         names = _field_names(leaf)
         below, structure = leaves_of(tuple(getattr(leaf, name) for name in names))
         flat += below
-        real = getattr(type(leaf), "__jitad_class__", None)  # a stand-in of trace.standins
+        real = getattr(type(leaf), "__jitad_class__", None)  # a stand-in of captures.standins
         inner.append((number, real() if real else type(leaf), names, structure))
     return flat, TreeDef(spec, tuple(inner), _keys(spec))
 

@@ -1,6 +1,6 @@
 """NumPy functions that count elements or take those that meet a condition.
 
-Where a shape depends on data, the count is a guard and the places are computed (see `positions`).
+Where a shape depends on data, the count is a guard and the places are computed (see `arrays.positions`).
 """
 from __future__ import annotations
 

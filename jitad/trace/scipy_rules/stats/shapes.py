@@ -1,6 +1,6 @@
 """The continuous distributions of scipy.stats whose densities hold gamma functions or powers: one row each.
 
-Sources as in `stats_continuous`; distribution functions by the incomplete gamma and beta functions (DLMF 8.2, 8.17).
+Sources as in `stats.continuous`; distribution functions by the incomplete gamma and beta functions (DLMF 8.2, 8.17).
 """
 from __future__ import annotations
 
