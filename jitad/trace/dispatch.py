@@ -110,8 +110,8 @@ _ATOMS = frozenset({float, int, bool, str, type(None), np.float64, np.ndarray})
 
 
 def plain(thing: Any) -> Any:
-    """Arrays that were made in recorded code (`values.local.LocalArray`), also in lists, tuples and dicts, as the traced
-    value or concrete array that they are at the moment."""
+    """Arrays that were made in recorded code (`values.local.LocalArray`), also in lists, tuples and dicts, as the
+    traced value or concrete array that they are at the moment."""
     kind = type(thing)
     if kind in _ATOMS:
         return thing
