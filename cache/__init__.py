@@ -117,7 +117,7 @@ def configure(
     """
     global _configuration
     options = {"maxsize": maxsize, "maxbytes": maxbytes, "policy": policy, "ttl": ttl, "per_function": per_function}
-    with store._lock:
+    with store.lock:
         new = configuration().changed(**options, on_mismatch=on_mismatch, disk=disk, ways=ways)
         if new.limits != store.limits:
             store.limit(new.limits)

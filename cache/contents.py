@@ -32,13 +32,13 @@ class Contents:
 
     def __init__(self, limits: Limits, clock: Callable[[], float]) -> None:
         # Re-entrant, because the garbage collector may run a finaliser that comes back here at any allocation.
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self._limits = limits.checked()
-        self._clock = clock
+        self.clock = clock
         self._order = Order(limits, clock)
-        self._records: dict[Hashable, Record] = {}
-        self._retired = Counters()
-        self._dropped: list[Slot] = []
+        self.records: dict[Hashable, Record] = {}
+        self.retired = Counters()
+        self.dropped: list[Slot] = []
         self.size_of: Callable[[Any], int] = _nbytes
         self.seconds_of: Callable[[Any], float] = _seconds
         self.gone: Callable[[Iterable[Hashable]], set[Hashable]] = _none_gone
@@ -51,8 +51,8 @@ class Contents:
 
         They are those of `entry` if it is given and stored, else the owner's, and stay in use until `forget()`.
         """
-        with self._lock:
-            record = self._record(owner)
+        with self.lock:
+            record = self.record_of(owner)
             record.memos.setdefault(memo, None)
             for slot in record.slots() if entry is not None else ():
                 if slot.entry is entry:
@@ -65,8 +65,8 @@ class Contents:
         Check and action are one step under the lock, so a concurrent `clear` either comes first and nothing is
         remembered, or comes after and calls `memo.forget()`. Returns whether `action` ran.
         """
-        with self._lock:
-            record = self._records.get(owner)
+        with self.lock:
+            record = self.records.get(owner)
             slots = record.siblings.get(key, ()) if record is not None else ()
             for slot in slots:
                 if slot.entry is entry:
@@ -83,8 +83,8 @@ class Contents:
         Noted inside `build`, the miss also tells what became of the entry that is built. With `building=False`
         nothing is going to be stored for it, and it is counted here.
         """
-        with self._lock:
-            record = self._record(owner)
+        with self.lock:
+            record = self.record_of(owner)
             record.miss_count += 1
             note = MissNote(record.miss_count, tuple(reasons))
             record.misses.append(note)
@@ -94,13 +94,13 @@ class Contents:
 
     def note_compile(self, owner: Hashable) -> None:
         """Count that an entry which was loaded has been compiled after all."""
-        with self._lock:
-            self._record(owner).counters.compiles += 1
+        with self.lock:
+            self.record_of(owner).counters.compiles += 1
 
     def misses(self, owner: Hashable) -> tuple[Miss, ...]:
         """Return the last recorded misses of `owner`, oldest first."""
-        with self._lock:
-            record = self._records.get(owner)
+        with self.lock:
+            record = self.records.get(owner)
             return tuple(map(self._miss, record.misses)) if record is not None else ()
 
     def _miss(self, note: MissNote) -> Miss:
@@ -110,42 +110,42 @@ class Contents:
 
     def entries(self, owner: Hashable) -> list[tuple[Hashable, Any]]:
         """Return (key, entry) of everything stored for `owner`, without counting or touching anything."""
-        with self._lock:
-            record = self._records.get(owner)
+        with self.lock:
+            record = self.records.get(owner)
             return [(slot.key, slot.entry) for slot in record.slots()] if record is not None else []
 
     def owners(self) -> list[Hashable]:
         """Return every owner that has entries."""
-        with self._lock:
-            return [owner for owner, record in self._records.items() if record.siblings]
+        with self.lock:
+            return [owner for owner, record in self.records.items() if record.siblings]
 
     def info(self, owner: Hashable | None = None) -> CacheInfo:
         """Return the counts of one owner, or of all together."""
-        with self._lock:
-            self._drop_expired()
+        with self.lock:
+            self.drop_expired()
             total = Counters()
             if owner is None:
-                total.add(self._retired)
-            records = self._selected(owner)
+                total.add(self.retired)
+            records = self.selected(owner)
             for record in records:
                 total.add(record.counts())
             size = sum(record.size() for record in records)
             found = CacheInfo(total.hits, total.misses, total.compiles, size, self._limits.maxsize)
-        self._release()
+        self.release()
         return found
 
     def report(self) -> list[OwnerReport]:
         """Return what is known of each owner that has entries or counts, sizes measured anew."""
-        with self._lock:
-            self._drop_expired()
+        with self.lock:
+            self.drop_expired()
             rows = []
-            for owner, record in list(self._records.items()):
+            for owner, record in list(self.records.items()):
                 slots, counts = list(record.slots()), record.counts()
                 if slots or counts.hits or counts.misses:
                     seconds = record.seconds + sum(map(self._cost, slots))
                     nbytes = sum(map(self._measure, slots))
                     rows.append(OwnerReport(owner, len(slots), counts.hits, counts.misses, seconds, nbytes))
-        self._release()
+        self.release()
         return rows
 
     # --- limits --------------------------------------------------------------------------------------------------
@@ -161,19 +161,19 @@ class Contents:
         Raises what `Limits.checked` raises, and then changes nothing.
         """
         limits.checked()
-        with self._lock:
-            self._drop_expired()
+        with self.lock:
+            self.drop_expired()
             self._refresh()
             if (limits.policy, limits.ttl) != (self._limits.policy, self._limits.ttl):
-                old, self._order = self._order, Order(limits, self._clock)
+                old, self._order = self._order, Order(limits, self.clock)
                 for slot in old.drain():
                     self._order.use(slot)
             self._limits = limits
-            for record in list(self._records.values()):
+            for record in list(self.records.values()):
                 self._shrink_owner(record)
                 record.churned = False  # there may be something new to say
             self._shrink(None)
-        self._release()
+        self.release()
 
     def resize(self, maxsize: int) -> None:
         """Set the greatest number of entries; when it shrinks, those that the policy gives up first go.
@@ -184,44 +184,44 @@ class Contents:
 
     def touch_size(self, entry: Any) -> None:
         """Measure `entry` anew, which has grown; others go if that is too much for `maxbytes`."""
-        with self._lock:
+        with self.lock:
             for slot in list(self._order.slots):
                 if slot.entry is entry:
                     self._measure(slot)
                     self._refresh()
                     self._shrink(slot)
                     break
-        self._release()
+        self.release()
 
     # --- under the lock ------------------------------------------------------------------------------------------
 
-    def _record(self, owner: Hashable) -> Record:
-        record = self._records.get(owner)
+    def record_of(self, owner: Hashable) -> Record:
+        record = self.records.get(owner)
         if record is None:
-            if len(self._records) >= 2 * self._limits.maxsize + 1024:
-                self._retire()
-            record = self._records[owner] = Record()
+            if len(self.records) >= 2 * self._limits.maxsize + 1024:
+                self.retire()
+            record = self.records[owner] = Record()
         return record
 
-    def _retire(self) -> None:
+    def retire(self) -> None:
         """Drop the records of owners that have nothing left, so that short-lived code does not pile up."""
         busy = self._busy()
-        for owner in [o for o, record in self._records.items() if record.idle() and o not in busy]:
-            self._retired.add(self._records.pop(owner).counters)
+        for owner in [o for o, record in self.records.items() if record.idle() and o not in busy]:
+            self.retired.add(self.records.pop(owner).counters)
 
     def _busy(self) -> set[Hashable]:
         """Owners whose records are in use."""
         return set()
 
-    def _selected(self, owner: Hashable | None) -> list[Record]:
+    def selected(self, owner: Hashable | None) -> list[Record]:
         if owner is None:
-            return list(self._records.values())
-        record = self._records.get(owner)
+            return list(self.records.values())
+        record = self.records.get(owner)
         return [record] if record is not None else []
 
-    def _insert(self, owner: Hashable, key: Hashable, entry: Any, seconds: float) -> str | None:
+    def insert(self, owner: Hashable, key: Hashable, entry: Any, seconds: float) -> str | None:
         """Store an entry; return the words of a warning if its owner now has too many for the first time."""
-        record = self._record(owner)
+        record = self.record_of(owner)
         record.counters.compiles += not getattr(entry, "loaded", False)
         slot = Slot(record, key, entry, seconds)
         self._refresh()
@@ -232,7 +232,7 @@ class Contents:
         self._shrink(slot)
         return _churn_message(owner, self._limits.per_function) if churn else None
 
-    def _touch(self, slot: Slot) -> None:
+    def touch(self, slot: Slot) -> None:
         if slot in self._order.slots:
             self._order.use(slot)
             slot.record.order[slot]  # reading moves it to the end
@@ -242,7 +242,7 @@ class Contents:
 
     def _refresh(self) -> None:
         """Bring the orders up to date with warm hits, which went past them, before anything is evicted."""
-        for record in list(self._records.values()):
+        for record in list(self.records.values()):
             fresh = [slot for slot in record.slots() if slot.counters.hits != slot.hits_seen]
             if record.counters.hits != record.hits_seen:
                 record.hits_seen = record.counters.hits
@@ -253,7 +253,7 @@ class Contents:
                     self._order.use(slot)
                     record.order[slot]
 
-    def _drop_expired(self, spared: Slot | None = None) -> None:
+    def drop_expired(self, spared: Slot | None = None) -> None:
         if self._order.expired():
             self._refresh()
             for slot in self._order.expired():
@@ -270,7 +270,7 @@ class Contents:
 
     def _shrink(self, spared: Slot | None) -> None:
         """Keep the whole within its limits; `spared`, the entry in use, stays however large it is."""
-        self._drop_expired(spared)
+        self.drop_expired(spared)
         orphans = self._orphans(spared)
         for slot in orphans[: max(len(orphans) - ORPHANS, 0)]:
             self._drop(slot)
@@ -288,18 +288,18 @@ class Contents:
         """The slots of owners whose code is gone."""
         if len(self._order.slots) <= ORPHANS and not self._too_much():
             return []
-        gone = self.gone([owner for owner, record in self._records.items() if record.siblings])
-        records = [record for owner, record in self._records.items() if owner in gone]
+        gone = self.gone([owner for owner, record in self.records.items() if record.siblings])
+        records = [record for owner, record in self.records.items() if owner in gone]
         return [slot for record in records for slot in reversed(list(record.slots())) if slot is not spared]
 
     def _drop(self, slot: Slot) -> None:
         self._order.remove(slot)
         slot.record.remove(slot, self._cost(slot))
-        self._dropped.append(slot)
+        self.dropped.append(slot)
 
-    def _release(self) -> None:
+    def release(self) -> None:
         """Let go of what was dropped. Called without the lock: an entry's finaliser may take its time, or come back."""
-        dropped, self._dropped = self._dropped, []
+        dropped, self.dropped = self.dropped, []
         del dropped
 
     def _measure(self, slot: Slot) -> int:

@@ -60,11 +60,11 @@ class Store(Contents):
 
         A found entry counts as one hit; a failed look-up counts nothing, since `get_or_build` usually follows.
         """
-        with self._lock:
-            self._drop_expired()
-            record = self._records.get(owner)
+        with self.lock:
+            self.drop_expired()
+            record = self.records.get(owner)
             slots = list(record.siblings.get(key, ())) if record is not None else []
-        self._release()
+        self.release()
         return self._choose(slots, accept)
 
     def get_or_build(
@@ -106,9 +106,9 @@ class Store(Contents):
         """Return an accepted entry, or None once it is up to the caller to build."""
         tried: set[Slot] = set()
         while True:
-            with self._lock:
-                self._drop_expired()
-                record = self._record(owner)
+            with self.lock:
+                self.drop_expired()
+                record = self.record_of(owner)
                 fresh = [slot for slot in record.siblings.get(key, ()) if slot not in tried]
                 running = None if fresh else self._building.get((owner, key))
                 if not fresh and (running is None or self._waits_for(running, mine.thread)):
@@ -130,10 +130,10 @@ class Store(Contents):
     def _choose(self, slots: Iterable[Slot], accept: Accept | None) -> Any | None:
         for slot in slots:
             if accept is None or accept(slot.entry):
-                with self._lock:
+                with self.lock:
                     if slot in self._order.slots:  # not a hit of a store that was cleared meanwhile
                         slot.count_hit()
-                        self._touch(slot)
+                        self.touch(slot)
                 return slot.entry
         return None
 
@@ -150,29 +150,29 @@ class Store(Contents):
         try:
             running.done.wait()
         finally:
-            with self._lock:
+            with self.lock:
                 self._waiting.pop(me, None)
         if not running.ok or (accept is not None and not accept(running.entry)):
             return None
         # Taken from the build itself: its slot may already have been evicted or cleared.
         if running.stored:
-            with self._lock:
+            with self.lock:
                 record.count_hit()
         return running.entry
 
     def _finish(self, owner: Hashable, key: Hashable, mine: Build) -> str | None:
         churn = None
         try:
-            with self._lock:
+            with self.lock:
                 # Neither a private build nor one that clear() has disowned is found here.
                 if self._building.get((owner, key)) is mine:
                     del self._building[owner, key]
                     if mine.ok:
-                        churn = self._insert(owner, key, mine.entry, mine.seconds)
+                        churn = self.insert(owner, key, mine.entry, mine.seconds)
                         mine.stored = True
         finally:
             mine.done.set()
-        self._release()
+        self.release()
         return churn
 
     # --- clear, fork ---------------------------------------------------------------------------------------------
@@ -182,31 +182,31 @@ class Store(Contents):
 
         Safe while calls run: those finish with the entry they have, and builds under way are not stored.
         """
-        with self._lock:
+        with self.lock:
             for running in [k for k in self._building if owner is None or k[0] == owner]:
                 del self._building[running]
-            for record in self._selected(owner):
+            for record in self.selected(owner):
                 for slot in list(record.slots()):
                     self._order.remove(slot)
-                    self._dropped.append(slot)
+                    self.dropped.append(slot)
                 record.reset()
             if owner is None:
-                self._retired.zero()
-            self._retire()
-        self._release()
+                self.retired.zero()
+            self.retire()
+        self.release()
 
     def _busy(self) -> set[Hashable]:
         return {owner for owner, _ in self._building}
 
     def _start_over_in_child(self) -> None:
         """After a fork only the forking thread lives: nothing that others lock, build or wait for may stay."""
-        torn = not self._lock.acquire(blocking=False)
-        self._lock = threading.RLock()
+        torn = not self.lock.acquire(blocking=False)
+        self.lock = threading.RLock()
         self._building.clear()
         self._waiting.clear()
         if torn:  # another thread was in the middle of a change
-            self._order = Order(self._limits, self._clock)
-            for record in self._records.values():
+            self._order = Order(self.limits, self.clock)
+            for record in self.records.values():
                 record.reset()
 
 

@@ -78,7 +78,7 @@ def batch(f: Callable[..., Any] | None = None, in_axes: Any = 0, out_axes: Any =
     axes = Axes.of(in_axes, out_axes)
 
     def make(function: Callable[..., Any], request: Request, settings: Settings) -> BatchedFunction:
-        inner = function._transformed if isinstance(function, CompiledTape) else function
+        inner = function.function if isinstance(function, CompiledTape) else function
         if isinstance(inner, Lazy):
             raise ArgumentTypeError(f"`{inner.__name__}` gives a linear operator, of which there is no batch (at "
                                     f"{user_line()}); leave out lazy=True, or call it for each example")

@@ -118,7 +118,7 @@ class LazyJacobian(Lazy):
         from scipy.sparse.linalg import LinearOperator
 
         point, columns = self._point(args, kwargs)
-        forward, reverse = self._forward, self._forward._sibling("vjp")
+        forward, reverse = self._forward, self._forward.asked_for("vjp")
         rows = _Space(forward(*point, columns.tree_of(np.zeros(columns.size))))
         return LinearOperator(
             (rows.size, columns.size), dtype=np.result_type(rows.dtype, columns.dtype),

@@ -58,7 +58,7 @@ class BatchedFunction(Transformed):
         guard = self._apart.get(arguments.signature)
         if guard is None:
             return super().specialized(arguments)
-        known = self._in_memory(arguments)
+        known = self.in_memory(arguments)
         if known is None:
             raise WaysDiffer(guard)
         return known
@@ -72,9 +72,9 @@ class BatchedFunction(Transformed):
         if arguments.signature not in self._apart:
             text = f"the examples of a batch for `{self.__name__}` take different ways at {guard.where}"
             advice = "choose between values by np.where, which is no branch"
-            if self._on_mismatch == "error":
+            if self.on_mismatch == "error":
                 raise TapeMismatchError(f"{text} (called at {user_line()}); {advice}")
-            if self._on_mismatch == "warn":
+            if self.on_mismatch == "warn":
                 issue(f"{text}; they are computed one after the other: right, but slower; {advice}",
                       TapeMismatchWarning)
             while len(self._apart) >= APART:

@@ -61,7 +61,7 @@ class BoundFunction(Called):
         self._siblings: dict[str, BoundFunction] = {}
         self.__name__ = transformed.__name__
         self.__jitad_transform__ = ("bound", self._free, *transformed.__jitad_transform__)
-        self._begin("the bound function")
+        self.begin("the bound function")
 
     # --- the family ----------------------------------------------------------------------------
     @property
@@ -155,23 +155,23 @@ class BoundFunction(Called):
 
     def _remember(self, bound: BoundTape, arguments: Arguments) -> None:
         """Let the next call of this kind go straight to the kernel."""
-        if any(known.specialization is bound.specialization for known in self._known):
+        if any(known.specialization is bound.specialization for known in self.shortcuts):
             return
         known, result = Shortcut(self, arguments.signature, bound.specialization), bound.specialization.result
         structures = [arguments.structures[place] for place in self._free]
         if result.plain and len(bound.free) == len(self._free) and all(map(bare, structures)):
             known.strict = bound.strict                  # arguments and results are the kernel's own
             known.entry = lambda fallback: bound.kernel.function(bound.data, fallback)
-            known.call = known.entry(self._cold)
+            known.call = known.entry(self.fallback)
         else:
             leaves = [arguments.leaves[i] for place in self._free for i in arguments.span(place)]
             known.strict = from_leaves(structures, leaves, bound.strict,
                                        None if result.plain else result.build) or refuse
-            known.call = with_fallback(known.strict, self._cold, self.subject.own_out)
+            known.call = with_fallback(known.strict, self.fallback, self.subject.own_out)
         self._prefer(known)
 
     def _prefer(self, known: Shortcut) -> None:
-        self._to_front(known)
+        self.put_first(known)
 
     def _tape_of(self, arguments: Arguments) -> BoundTape | None:
         """The tape for arguments with the bound data among them, made if there is none; None where there is to be

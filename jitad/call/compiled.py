@@ -38,21 +38,21 @@ class CompiledTape:
     """
 
     def __init__(self, transformed: FunctionFamily, specialization: Specialization, arguments: Arguments):
-        self._transformed, self._specialization, self._arguments = transformed, specialization, arguments
+        self.function, self._specialization, self._arguments = transformed, specialization, arguments
         self.__wrapped__, self.__jitad_transform__ = transformed.__wrapped__, transformed.__jitad_transform__
         self.kernel                                       # noqa: B018  compiles
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        return self._transformed(*args, **kwargs)
+        return self.function(*args, **kwargs)
 
     def __jitad_nested__(self, view: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Called by recorded code: as the function that it was made from."""
-        return self._transformed.__jitad_nested__(view, args, kwargs)
+        return self.function.__jitad_nested__(view, args, kwargs)
 
     @property
     def tape(self) -> Tape:
         """The optimised tape. What runs on the tape machine has none until it is asked for, which takes its time."""
-        complete(self._specialization, self._transformed.subject.target, self._arguments)
+        complete(self._specialization, self.function.subject.target, self._arguments)
         return self._specialization.tape
 
     @property
@@ -99,15 +99,15 @@ class CompiledTape:
 
     def _inputs_like(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """The flat inputs for arguments of the tape's own signature."""
-        arguments = self._transformed._arguments(args, kwargs)
+        arguments = self.function._arguments(args, kwargs)
         if arguments.signature != self._specialization.signature:
             raise SignatureError("the arguments have another signature than the compiled tape")
         return [*arguments.inputs, *self._inputs()[len(self._arguments.inputs):]]
 
     def _inputs(self) -> list[Any]:
-        captured = self._specialization.captured(self._transformed.subject.target)
+        captured = self._specialization.captured(self.function.subject.target)
         if captured is None:
-            raise SignatureError(f"what `{self._transformed.__name__}` captures has changed; compile again")
+            raise SignatureError(f"what `{self.function.__name__}` captures has changed; compile again")
         return [*self._arguments.inputs, *captured]
 
     @cached_property
@@ -132,13 +132,13 @@ class CompiledTape:
         Raises `SignatureError` for arguments of another signature.
         """
         inputs = self._inputs_like(args, kwargs)
-        complete(self._specialization, self._transformed.subject.target, self._arguments)
+        complete(self._specialization, self.function.subject.target, self._arguments)
         return self._specialization.interpret(inputs)
 
     def _require_kernel(self) -> None:
         if self.tier == "machine":
             raise UnsupportedOperationError(
-                f"`{self._transformed.__name__}` runs on the tape machine and has no generated code; "
+                f"`{self.function.__name__}` runs on the tape machine and has no generated code; "
                 'compile it with g.compile(*args, tier="kernel")')
 
     @cached_property
@@ -161,7 +161,7 @@ class CompiledTape:
         """
         from jitad.call.bound import c_function
 
-        return c_function(self._transformed, self._arguments)
+        return c_function(self.function, self._arguments)
 
     def graph(self) -> Any:
         """The tape as a `TapeGraph`: ``.dot`` for Graphviz, ``.svg``; a notebook draws it."""
@@ -189,23 +189,23 @@ class CompiledTape:
         """
         if any(map(is_complex, self._arguments.leaves)) or any(
                 form.startswith("complex") for form, _ in self._specialization.result.forms):
-            raise UnsupportedOperationError(f"`{self._transformed.__name__}` has complex arguments or results, which a "
+            raise UnsupportedOperationError(f"`{self.function.__name__}` has complex arguments or results, which a "
                                             "model cannot have; pass and return real and imaginary parts")
-        if self._transformed.subject.request.what == "grad":
-            with_value = self._transformed.value_and_grad
+        if self.function.subject.request.what == "grad":
+            with_value = self.function.value_and_grad
             return with_value.compile(*self._arguments.args, **self._arguments.kwargs).to_onnx(path)
         bound = dict(enumerate(self._inputs()[len(self._arguments.inputs):], len(self._arguments.inputs)))
-        EXPORTS["onnx"](self.tape, self._transformed.__name__, bound, path)
+        EXPORTS["onnx"](self.tape, self.function.__name__, bound, path)
 
     def __reduce__(self) -> Any:
-        return restored, ("compiled", self._transformed, self._arguments.args, self._arguments.kwargs)
+        return restored, ("compiled", self.function, self._arguments.args, self._arguments.kwargs)
 
     def __repr__(self) -> str:
         leaves = zip(self._specialization.names, self.signature.leaves, strict=True)
         names = ", ".join(f"{name}: {leaf}" for name, leaf in leaves)
         size = f"{len(self._kernel.machine)} operations on the tape machine" if self.tier == "machine" else (
             f"{len(self.tape)} nodes")
-        return f"<CompiledTape of {self._transformed.__name__} ({names}), {size}>"
+        return f"<CompiledTape of {self.function.__name__} ({names}), {size}>"
 
 
 @restores("compiled")

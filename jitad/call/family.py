@@ -12,7 +12,7 @@ from jitad.call.build.nested import differentiated
 from jitad.call.messages import issue, name_after
 from jitad.call.methods import BoundForms, Methods
 from jitad.call.pickling import restores
-from jitad.call.request.request import DEFAULTS, Request, Settings, checked_tier
+from jitad.call.request.request import DEFAULTS, Request, Settings
 from jitad.call.request.subject import Subject, owner_of
 from jitad.errors import CaptureError, MutationError
 from jitad.trace.where import user_line
@@ -43,40 +43,36 @@ class FunctionFamily(Methods):
         self._subject = subject = Subject(function, request, settings, self.__name__, self.__qualname__)
         self.__wrapped__ = subject.plain
         self.__jitad_transform__ = (request.what, request.argnums, request.mode, repr(request.batch))
-        self._begin("the function")
-        self._siblings: dict[str | Request, FunctionFamily] = {}
+        self.begin("the function")
+        self.siblings: dict[str | Request, FunctionFamily] = {}
         self._classes = BoundForms()
         self._attribute: str | None = None
         self._origin: tuple[Any, str] | None = None
 
     # --- siblings ------------------------------------------------------------------------------
-    def _sibling(self, what: str) -> Any:
-        known = self._siblings.get(what)
+    def related(self, name: str, request: Request) -> Any:
+        """The same with another request, under a name by which pickles find it."""
+        known = self.siblings.get(name)
         if known is None:
-            known = type(self)(self.subject.given, replace(self.subject.request, what=what), self.subject.settings)
-            known._origin = (weakref.ref(self), what)
-            known = self._siblings.setdefault(what, known)
+            known = type(self)(self.subject.given, request, self.subject.settings)
+            known._origin = (weakref.ref(self), name)
+            known = self.siblings.setdefault(name, known)
         return known
+
+    def asked_for(self, what: str) -> Any:
+        """The same where `what` is asked of the function."""
+        request = self.subject.request
+        return self if request.what == what else self.related(what, replace(request, what=what))
 
     @sibling
     def value(self) -> Any:
         """The compiled function itself: ``g.value(*args) -> float``."""
-        return self if self.subject.request.what == "value" else self._sibling("value")
+        return self.asked_for("value")
 
     @sibling
     def value_and_grad(self) -> Any:
         """Value and gradient from one sweep: ``g.value_and_grad(*args) -> (float, gradient)``."""
-        return self if self.subject.request.what == "value_and_grad" else self._sibling("value_and_grad")
-
-    def _on_tier(self, tier: str | None) -> Any:
-        """The same on a tier."""
-        request = replace(self.subject.request, tier=checked_tier(tier))
-        known = self if request == self.subject.request else self._siblings.get(request.tier)
-        if known is None:
-            known = type(self)(self.subject.given, request, self.subject.settings)
-            known._origin = (weakref.ref(self), request.tier)
-            known = self._siblings.setdefault(request.tier, known)
-        return known
+        return self.asked_for("value_and_grad")
 
     # --- inside a recording --------------------------------------------------------------------
     def __jitad_nested__(self, view: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -111,6 +107,5 @@ def restored_as(word: str, cls: type[FunctionFamily]) -> None:
     restores(word)(lambda function, request, settings: cls(function, Request.of(*request), Settings(*settings)))
 
 
-restores("tier")(FunctionFamily._on_tier)
 cache.set_resolver(owner_of)
 cache.set_warner(issue)

@@ -53,14 +53,14 @@ Run = Callable[[], Any]
 class Called:
     """What is called, with its shortcuts."""
 
-    __slots__ = ("_call", "_cold", "_known")
+    __slots__ = ("_call", "fallback", "shortcuts")
     _call: Callable[..., Any]              # what Python calls; as a slot that is `__call__`, without a detour
-    _cold: Callable[..., Any]              # the same while there is no shortcut
-    _known: tuple[Shortcut, ...]           # latest first
+    fallback: Callable[..., Any]              # the same while there is no shortcut
+    shortcuts: tuple[Shortcut, ...]           # latest first
     __call__: Callable[..., Any]
     __name__: str
 
-    def _begin(self, what: str) -> None:
+    def begin(self, what: str) -> None:
         """Without a shortcut. `what` this is, in words."""
         known = weakref.ref(self)                        # weakly: it is held by what calls it
 
@@ -69,8 +69,8 @@ class Called:
             if found is None:
                 raise ReferenceError(f"{what} is gone; keep it, not its `__call__`")
             return found._climb(args, kwargs)
-        self._call = self._cold = climb
-        self._known = ()
+        self._call = self.fallback = climb
+        self.shortcuts = ()
 
     # --- 2: recording, and out= ------------------------------------------------------------------
     def _climb(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -85,14 +85,14 @@ class Called:
 
     # --- 3: remembered ---------------------------------------------------------------------------
     def _remembered(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        for known in self._known[1:RECENT]:
+        for known in self.shortcuts[1:RECENT]:
             result = attempt(known.strict, args, kwargs)
             if result is not MISSED:
                 self._prefer(known)
                 return result
         arguments = self._arguments(args, kwargs)
         given, named = self._given_to_shortcuts(arguments)
-        for known in self._known:
+        for known in self.shortcuts:
             fits = known.signature == arguments.signature
             result = attempt(known.strict, given, named) if fits else MISSED
             if result is not MISSED:
@@ -105,15 +105,15 @@ class Called:
             run = self._prepared(arguments)
         return run()
 
-    def _to_front(self, known: Shortcut) -> None:
+    def put_first(self, known: Shortcut) -> None:
         """Make a shortcut the first to be tried, together with those of other ways through the same branches."""
-        others = [k for k in self._known if k is not known and k.strict is not None]
-        self._known = (known, *others[:REMEMBERED - 1])
-        ways = [k.strict for k in self._known if k.guarded and k.signature == known.signature]
-        self._call = known.call or self._cold
+        others = [k for k in self.shortcuts if k is not known and k.strict is not None]
+        self.shortcuts = (known, *others[:REMEMBERED - 1])
+        ways = [k.strict for k in self.shortcuts if k.guarded and k.signature == known.signature]
+        self._call = known.call or self.fallback
         if known.guarded and len(ways) > 1:
             tried = ways if known.entry is None else ways[1:]
-            call = with_fallback(first_on_its_way(tried), self._cold, self.subject.own_out)
+            call = with_fallback(first_on_its_way(tried), self.fallback, self.subject.own_out)
             self._call = call if known.entry is None else known.entry(call)
 
     # --- what differs ----------------------------------------------------------------------------
@@ -164,11 +164,11 @@ class Ladder(Called):
         key = self.subject.key(arguments.signature)
         ways = self._ways(key)
         if len(ways) >= cache.configuration().ways:
-            return self._in_memory(arguments) or self._passing(ways, arguments)
+            return self.in_memory(arguments) or self._passing(ways, arguments)
         return cache.store.get_or_build(                                        # type: ignore[no-any-return]
             self.subject.owner, key, lambda: self._made(arguments), accept=lambda known: self._serves(known, arguments))
 
-    def _in_memory(self, arguments: Arguments) -> Specialization | None:
+    def in_memory(self, arguments: Arguments) -> Specialization | None:
         return cache.store.get(self.subject.owner, self.subject.key(arguments.signature),
                                lambda known: self._serves(known, arguments))
 
@@ -187,7 +187,7 @@ class Ladder(Called):
 
     # --- 5 and 6: disk, build --------------------------------------------------------------------
     def _made(self, arguments: Arguments) -> Specialization:
-        reasons, how = self._reasons(arguments), self._on_mismatch
+        reasons, how = self._reasons(arguments), self.on_mismatch
         if reasons and how == "error":
             report(self.__name__, reasons, how)
         target, request = self.subject.target, self.subject.request
@@ -200,7 +200,7 @@ class Ladder(Called):
     def _passing(self, ways: list[Specialization], arguments: Arguments) -> Specialization:
         """A specialization for one call, which takes a way beyond those that are compiled."""
         reasons = self._reasons(arguments)
-        if self._on_mismatch == "error":
+        if self.on_mismatch == "error":
             report(self.__name__, reasons, "error")
         made = build(self.subject.target, self.subject.request, arguments)
         made.passing = True
@@ -211,7 +211,7 @@ class Ladder(Called):
         return made
 
     @property
-    def _on_mismatch(self) -> str:
+    def on_mismatch(self) -> str:
         return self.subject.settings.on_mismatch or cache.configuration().on_mismatch
 
     def _changes(self, known: Specialization, arguments: Arguments) -> list[str]:
@@ -229,7 +229,7 @@ class Ladder(Called):
         for the first."""
         subject = self.subject
         seen = [known for key, known in cache.store.entries(subject.owner) if key == subject.key(known.signature)]
-        seen = [*dict.fromkeys([k.specialization for k in self._known if k.specialization in seen] + seen)]
+        seen = [*dict.fromkeys([k.specialization for k in self.shortcuts if k.specialization in seen] + seen)]
         found = [self._changes(known, arguments) for known in seen if known.signature == arguments.signature] or [
             differences(arguments, subject.parameters.names(len(s.structures) - len(s.keywords)), s) for s in seen]
         return min(found, key=len, default=[])
@@ -258,7 +258,7 @@ class Ladder(Called):
                                        parameters.keywords(len(arguments.args)),
                                        parameters.loose(specialization.keywords))
         if known.strict is not None:
-            call = with_fallback(known.strict, self._cold, self.subject.own_out)
+            call = with_fallback(known.strict, self.fallback, self.subject.own_out)
             known.call = native_shortcut(specialization, kernel, target, counters, leaves, call) or call
             self._prefer(known)
 
@@ -279,7 +279,7 @@ class Ladder(Called):
     def _prefer(self, known: Shortcut) -> None:
         """Make a shortcut the first, unless the cache has dropped its specialization meanwhile."""
         cache.store.publish(self.subject.owner, self.subject.key(known.signature), known.specialization, known,
-                            lambda: self._to_front(known))
+                            lambda: self.put_first(known))
 
     # --- 8: run ----------------------------------------------------------------------------------
     def _run(self, specialization: Specialization, arguments: Arguments, inputs: list[Any]) -> Any:

@@ -20,7 +20,7 @@ class SparseFunction(Transformed):
 
         Raises what a call would raise.
         """
-        specialization = self._with_its_tape(self.subject.arguments(args, kwargs))
+        specialization = self.with_tape(self.subject.arguments(args, kwargs))
         return _matrix(specialization.result.frame).pattern()
 
     def _on_tape(self, recorder: Any, function: Callable[..., Any], args: tuple[Any, ...],

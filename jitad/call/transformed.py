@@ -1,6 +1,7 @@
 """What the decorators return: a callable that compiles on the first call and remembers."""
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from jitad.call.build.specialization import Specialization
@@ -9,7 +10,7 @@ from jitad.call.compiled import CompiledTape
 from jitad.call.family import FunctionFamily, restored_as
 from jitad.call.nonfinite import require_finite
 from jitad.call.pickling import restores
-from jitad.call.request.request import Arguments, Request
+from jitad.call.request.request import Arguments, Request, checked_tier
 from jitad.compile.llvm.fork_guard import gate
 from jitad.tape.display import Text
 
@@ -23,8 +24,8 @@ class Transformed(FunctionFamily):
 
     def asked(self, request: Request) -> Transformed:
         """Something of what this gives: a derivative of the derivative."""
-        known = self._siblings.get(request)
-        return known or self._siblings.setdefault(                            # type: ignore[return-value]
+        known = self.siblings.get(request)
+        return known or self.siblings.setdefault(                            # type: ignore[return-value]
             request, Transformed(self, request, self.subject.settings))
 
     def compile(self, /, *args: Any, **kwargs: Any) -> CompiledTape:
@@ -42,6 +43,12 @@ class Transformed(FunctionFamily):
             if specialization.machine is None:
                 complete(specialization, self.subject.target, arguments)
         return CompiledTape(self, specialization, arguments)
+
+    def _on_tier(self, tier: str | None) -> Any:
+        """The same on a tier."""
+        asked = self.subject.request
+        request = replace(asked, tier=checked_tier(tier))
+        return self if request == asked else self.related(request.tier, request)
 
     def bind(self, /, *args: Any, **kwargs: Any) -> Any:
         """The function of its differentiated arguments alone (for `jit`, of the first), with these for the others.
@@ -62,7 +69,7 @@ class Transformed(FunctionFamily):
         ...
         return grad_x=%3
         """
-        return Text(self._with_its_tape(self.subject.arguments(args, kwargs)).tape.format())
+        return Text(self.with_tape(self.subject.arguments(args, kwargs)).tape.format())
 
     def source(self, /, *args: Any, **kwargs: Any) -> Text:
         """The generated code for arguments like these, as Python source."""
@@ -82,7 +89,7 @@ class Transformed(FunctionFamily):
         asked = self.value_and_grad if self.subject.request.what == "grad" else self
         require_finite(asked, asked(*args, **kwargs), args, kwargs)
 
-    def _with_its_tape(self, arguments: Arguments) -> Specialization:
+    def with_tape(self, arguments: Arguments) -> Specialization:
         """The specialization for these arguments, with its tape."""
         with gate:
             specialization = self.specialized(arguments)
@@ -94,6 +101,7 @@ class Transformed(FunctionFamily):
 
 
 restored_as("function", Transformed)
+restores("tier")(Transformed._on_tier)
 
 
 @restores("bound")

@@ -320,7 +320,7 @@ def assert_same_as_fresh(g: Callable[..., Any], args_list: Iterable[Sequence[Any
     >>> g = jitad.jit_grad(lambda x: np.sum(x**2 if x[0] > 0 else x))
     >>> assert_same_as_fresh(g, [(np.array([1.0, 2.0]),), (np.array([-1.0, 2.0]),), (np.array([3.0]),)])
     """
-    transformed = g._transformed if isinstance(g, CompiledTape) else g
+    transformed = g.function if isinstance(g, CompiledTape) else g
     if not isinstance(transformed, Transformed):
         raise ArgumentTypeError(f"{g!r} is not a function that jitad compiled (at {user_line()})")
     for number, args in enumerate(args_list):

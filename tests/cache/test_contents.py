@@ -114,7 +114,7 @@ def test_records_of_owners_without_anything_do_not_pile_up():
     store = Store(maxsize=2)
     for i in range(5000):
         store.get_or_build(("f", i), "k", object)
-    assert len(store._records) < 2000
+    assert len(store.records) < 2000
     assert store.info()[:4] == (0, 5000, 5000, 2)
 
 

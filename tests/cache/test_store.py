@@ -228,7 +228,7 @@ def test_forked_child_does_not_wait_for_threads_it_does_not_have(locked):
         return "parent"
 
     def hold():
-        with store._lock:
+        with store.lock:
             slow()
 
     thread = threading.Thread(target=hold if locked else lambda: store.get_or_build("f", "k", slow))

@@ -51,13 +51,13 @@ def test_calls_are_served_while_the_kernel_is_compiled(held):
             value, gradient = g(x, 2.0)
             assert value == pytest.approx(expected, rel=1e-14)
             np.testing.assert_allclose(gradient, 2 * np.exp(2 * x), rtol=1e-14)
-            assert g._call is g._cold
+            assert g._call is g.fallback
         (_, entry), = cache.store.entries(jitad.call.family.owner_of(g))
         assert not entry.kernels and len(entry.compiling) == 1
         held.set()
         finished(g)
         assert g(x, 2.0)[0] == pytest.approx(expected, rel=1e-14)
-        assert g._call is not g._cold and entry.kernels and not entry.compiling
+        assert g._call is not g.fallback and entry.kernels and not entry.compiling
         assert cache.info(g).misses == 1
 
 
@@ -83,7 +83,7 @@ def test_errors_of_the_compiler_are_raised_by_the_next_call(monkeypatch):
     monkeypatch.setattr(Kernel.call, "func", code)
     g(x, 2.0)
     finished(g)
-    assert g(x, 2.0)[0] == pytest.approx(np.sum(np.exp(2 * x))) and g._call is not g._cold
+    assert g(x, 2.0)[0] == pytest.approx(np.sum(np.exp(2 * x))) and g._call is not g.fallback
 
 
 def test_other_ways_and_signatures():

@@ -225,7 +225,7 @@ def test_locks_that_dead_threads_hold_are_new_in_the_child():
     held, done = threading.Event(), threading.Event()
 
     def hold():
-        with entry.lock, cache.store._lock:
+        with entry.lock, cache.store.lock:
             held.set()
             done.wait(30)
 

@@ -30,7 +30,7 @@ class Shortcut:
         """Called by the cache: the specialization is gone."""
         home = self.home()
         if home is not None:
-            home._call = home._cold
+            home._call = home.fallback
         self.strict = self.call = self.entry = self.specialization = None
 
 
