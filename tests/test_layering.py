@@ -33,7 +33,7 @@ NUMBA_OUTSIDE = {"jitad/integrations/nutpie.py": "a C function that copies a vec
 
 UPWARD_AT_MOST = 0
 CIRCLES_AT_MOST = 4
-PRIVATE_USES_AT_MOST = 37
+PRIVATE_USES_AT_MOST = 2
 PRIMITIVES_OUTSIDE_AT_MOST = 2
 
 
