@@ -48,8 +48,10 @@ class Writer:
         """The code of a function can be replaced in place (reloading tools do so), a class's __call__ too."""
         function = self.bind(target.function)
         self.unless(self.other_code(target.function))
-        for home, count in target.partials:
-            self.unless(f"{self.bind(len)}({self.bind(home)}) != {count}")
+        for partial, (inner, args, home), count in target.partials:
+            name = self.bind(partial)
+            self.unless(f"{self.bind(len)}({self.bind(home)}) != {count} or {name}.func is not {self.bind(inner)}")
+            self.unless(f"{name}.args is not {self.bind(args)} or {name}.keywords is not {self.bind(home)}")
         if target.callable_type is not None:
             self.unless(f"{self.bind(target.self)}.__class__.__call__ is not {function}")
 

@@ -76,7 +76,7 @@ class Target:
     `keywords` maps a name to the dict that holds its value, since the keywords of a partial can be changed in
     place. `callable_type` is the class whose `__call__` was used, for callable objects. `static` are the captured
     names (`model`, `self.model`) whose objects are used as they are, and guarded by identity. `partials` are the
-    keywords of the partials on the way and how many they were.
+    partials on the way, their parts, and how many keywords there were.
     """
 
     function: FunctionType
@@ -85,7 +85,7 @@ class Target:
     keywords: Mapping[str, dict[str, object]] = field(default_factory=dict)
     callable_type: type | None = None
     static: tuple[str, ...] = ()
-    partials: tuple[tuple[dict[str, object], int], ...] = ()
+    partials: tuple[tuple[functools.partial[Any], tuple[Any, ...], int], ...] = ()
 
     @property
     def shape(self) -> tuple[bool, int, tuple[str, ...]]:
@@ -103,13 +103,19 @@ class Target:
     @property
     def stale(self) -> bool:
         """Whether keywords were added to a partial, or taken from it, since it was taken apart."""
-        return any(len(home) != count for home, count in self.partials) or any(
+        return any(_other_parts(*p) for p in self.partials) or any(
             name not in home for name, home in self.keywords.items())
 
     @property
     def bound(self) -> tuple[object, ...]:
         """The leading positional arguments that the callable supplies itself."""
         return self.args if self.self is None else (self.self, *self.args)
+
+
+def _other_parts(partial: functools.partial[Any], parts: tuple[Any, ...], count: int) -> bool:
+    """Whether a partial has got other parts (`__setstate__` does that) or more or fewer keywords."""
+    now = partial.func, partial.args, partial.keywords
+    return any(a is not b for a, b in zip(now, parts, strict=True)) or len(partial.keywords) != count
 
 
 def unwrap(f: Callable[..., Any]) -> Target:
@@ -130,7 +136,7 @@ def unwrap(f: Callable[..., Any]) -> Target:
         inner = unwrap(f.func)
         homes = {**inner.keywords, **dict.fromkeys(f.keywords, f.keywords)}
         return replace(inner, args=inner.args + f.args, keywords=homes,
-                       partials=(*inner.partials, (f.keywords, len(f.keywords))))
+                       partials=(*inner.partials, (f, (f.func, f.args, f.keywords), len(f.keywords))))
     if isinstance(f, MethodType):
         return _bind(unwrap(f.__func__), f.__self__)
     if isinstance(f, (staticmethod, classmethod)):

@@ -11,8 +11,7 @@ from types import CodeType, FrameType
 
 from jitad.tape.types import Where
 
-__all__ = ["came_to_user", "catches", "is_copied", "is_library_file", "recorded_catches",
-           "user_line"]
+__all__ = ["came_to_user", "catches", "is_copied", "is_library_file", "user_line"]
 
 def _slashes(path: str) -> str:
     return path.replace("\\", "/")
@@ -74,16 +73,6 @@ def came_to_user(error: BaseException) -> bool:
     while step is not None and is_library_file(step.tb_frame.f_code.co_filename):
         step = step.tb_next
     return step is not None
-
-
-def recorded_catches(depth: int = 1) -> bool:
-    """Whether recorded code that is being run, from `depth` frames above outwards, may go on after an error."""
-    frame: FrameType | None = sys._getframe(depth)
-    while frame is not None:
-        if is_copied(frame) and catches(frame.f_code):
-            return True
-        frame = frame.f_back
-    return False
 
 
 @lru_cache(maxsize=1024)

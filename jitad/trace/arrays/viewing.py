@@ -72,7 +72,10 @@ def _map_of(result: np.ndarray, start: int, shape: tuple[int, ...]) -> Map | Non
 def through_map_of(x: Any, shape: tuple[int, ...], index: Map | None) -> Any:
     """The view of this map; a tracer's views share its storage."""
     if index is None:
-        return full(x, 0, shape, x.dtype)
+        empty = full(x, 0, shape, x.dtype)
+        if hasattr(empty, "home"):
+            assert empty.home is not None                           # which makes it, for writes
+        return empty
     derived = getattr(x, "derived", None)
     return view(x, shape, index) if derived is None else derived(shape, index)
 

@@ -24,7 +24,7 @@ from jitad.trace.where import catches, user_line
 __all__ = ["Attributes"]
 
 _ABSENT = object()
-_OF_FUNCTIONS = ("__name__", "__qualname__", "__module__", "__doc__")
+_OF_FUNCTIONS = ("__name__", "__qualname__", "__module__", "__doc__", "__annotations__")
 _SET_ON_FUNCTIONS = (*_OF_FUNCTIONS, "__code__", "__defaults__", "__kwdefaults__")
 _WHOLE = frozenset({"__dict__", "vars", "dir", "attrgetter", "getattr_static", "getmembers"})
 
@@ -113,7 +113,7 @@ class Attributes:
         for handed, value, path in self._found:
             if whole:
                 self.captures.guard(tuple(vars(value)), path.step("attr", "__dict__").step("keys"))
-            for name in sorted(own) if type(value) is FunctionType else ():
+            for name in sorted(own) if type(value) is FunctionType or isinstance(value, type) else ():
                 self.captures.guard(getattr(value, name), path.step("attr", name))
             for name in sorted(asked):
                 if not hasattr(handed, name):

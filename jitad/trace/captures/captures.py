@@ -41,6 +41,7 @@ from jitad.trace.captures.copies import Copies, GlobalsView
 from jitad.trace.captures.introspection import VIEWS
 from jitad.trace.captures.libraries import take_distribution, take_sparse, take_vectorized
 from jitad.trace.captures.nested import CaptureView, Nested
+from jitad.trace.captures.standard import Outlet
 from jitad.trace.captures.standins import (
     ClassView,
     DictView,
@@ -239,7 +240,9 @@ class Captures:
         if stand_in is None:
             stand_in = policy.refused(value, path.expression(), user_line)
         if stand_in is not None:
-            if not isinstance(stand_in, Impure):
+            if isinstance(stand_in, Outlet):
+                self.guard(type(value), path.step("type"))
+            elif not isinstance(stand_in, Impure):
                 self.guard(value, path)
             return stand_in
         if self.is_static(path) and kind not in STATIC and not isinstance(value, enum.Enum):
@@ -260,7 +263,7 @@ class Captures:
 
     def _other(self, value: Any, path: Path) -> Any:
         cls = type(value)
-        if isinstance(value, policy.HARMLESS) or cls is object:
+        if cls is object:
             self.guard(cls, path.step("type"))
             return value
         if not is_atom(value) and policy.is_followed(cls):

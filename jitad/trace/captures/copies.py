@@ -119,6 +119,7 @@ class Copies:
         cells = tuple(CellType() for _ in function.__closure__ or ())
         copy = FunctionType(function.__code__, home, function.__name__, None, cells)
         copy.__qualname__, copy.__module__, copy.__doc__ = function.__qualname__, function.__module__, function.__doc__
+        copy.__annotations__ = dict(function.__annotations__)
         self._copies[key] = (function, copy)
         self.originals[id(copy)] = function
         if key is path:

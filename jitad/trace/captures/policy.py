@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from jitad.trace.captures import library
+from jitad.trace.captures.standard import OUTLETS, Outlet, outlet_of, reads_state
 from jitad.trace.impure import Impure
 from jitad.trace.numpy_rules.shapes.grids import INDEXERS
 from jitad.trace.scipy_rules.stats.distributions import is_library_distribution, stand_in
@@ -31,8 +32,6 @@ STANDARD = sys.stdlib_module_names
 LIBRARIES = frozenset({"numpy", "scipy", "jitad", "numba", "optree", "builtins"}) | STANDARD
 # Packages whose objects hold their data where Python cannot see it being read.
 OPAQUE = frozenset({"pandas", "polars", "xarray", "torch", "jax", "jaxlib", "tensorflow", "h5py", "pyarrow", "sklearn"})
-
-HARMLESS: tuple[type, ...] = (logging.Logger, type(sys.stdout), io.StringIO)
 
 
 def _top(name: Any) -> str:
@@ -152,7 +151,7 @@ def _impurity(value: Any) -> str | None:
         return "reads what lies outside the program"
     if kind is BuiltinFunctionType and value in _DYNAMIC:
         return "runs code that cannot be followed"
-    return None
+    return "reads the state of the process, or what lies outside of it" if reads_state(value) else None
 
 
 def refused(value: Any, name: str, where: Callable[[], Any]) -> Any | None:
@@ -160,6 +159,10 @@ def refused(value: Any, name: str, where: Callable[[], Any]) -> Any | None:
     fine."""
     if value is datetime.datetime or value is datetime.date:
         return _refusing_date(value, where)
+    if value is logging.getLogger:
+        return outlet_of
+    if isinstance(value, OUTLETS):
+        return Outlet(value)
     if value is pathlib.Path or isinstance(value, pathlib.Path):
         return _refusing_path(value, where)
     if hasattr(type(value), "rvs") and not is_user_class(type(value)):

@@ -87,9 +87,7 @@ def _zero_dimensional(number: Any) -> Any:
         return number
     if isinstance(number, Complex):
         return Complex(_zero_dimensional(number.re), _zero_dimensional(number.im))
-    array = number.builder.value(number.number)
-    array.weak, array.boxed = False, True
-    return array
+    return number.alone()
 
 
 def _laid_out(array: Any, order: Any, copy: Any) -> Any:

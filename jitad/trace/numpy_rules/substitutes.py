@@ -28,7 +28,8 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, de
          like: Any = None) -> Any:
     value = as_value(builder_in(shape, fill_value), fill_value)
     result = fresh(np.broadcast_to(value, shape))
-    return result if dtype is None else result.astype(dtype)
+    result = result if dtype is None else result.astype(dtype)
+    return result.alone() if getattr(result, "is_number", False) else result
 
 
 @substitute(np.array)

@@ -168,8 +168,9 @@ def check_whole(x: Any, convert: Callable[[float], int]) -> None:
         raise beyond(x, f"{convert.__name__}()")
 
     recorder, bad = x.recorder, np.logical_not(np.less(np.absolute(x), 2.0**63))
-    if recorder.explorer is not None and recorder.explorer.depends(bad.number):
-        recorder.explorer.forbid(bad, refuse, [x])
+    explorer = getattr(recorder, "explorer", None)
+    if explorer is not None and explorer.depends(bad.number):
+        explorer.forbid(bad, refuse, [x])
     elif recorder.decide(bad):
         refuse(math.nan if recorder.decide(np.isnan(x)) else math.inf if recorder.decide(np.isinf(x)) else 2.0**63)
 

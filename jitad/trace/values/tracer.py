@@ -92,12 +92,25 @@ class Tracer(Value):
         return handle
 
     def derived(self, shape: tuple[int, ...], index: Map) -> Tracer:
-        """The view of this array with this index map."""
+        """The view of this array with this index map; of a number, which shares nothing with it."""
+        if self.is_number:
+            return self.alone().derived(shape, index) if shape else self.builder.value(self.number)  # type: ignore
         storage = self.home
         handle = self.window_on(through_map(self.window, shape, index))
         if storage.clean:
             handle.fixed, handle._seen = shown(self.builder, self.number, shape, index), storage.version
         return handle
+
+    @property
+    def is_number(self) -> bool:
+        """Whether this is a number, as NumPy's scalars are, and not an array of no dimensions."""
+        return not self.boxed and not self.shape
+
+    def alone(self) -> Tracer:
+        """A number as an array of no dimensions."""
+        array: Any = self.builder.value(self.number)
+        array.weak, array.boxed = False, True
+        return array
 
     def detached(self) -> Tracer:
         """A copy that shares nothing with this array."""
@@ -256,6 +269,10 @@ class Tracer(Value):
 
     def __setitem__(self, index: Any, value: Any) -> None:
         with noted_line(self.builder):
+            if self.is_number:
+                kind = stood_for(self)
+                name = kind.__name__ if self.weak else f"numpy.{kind.__name__}"
+                raise TypeError(f"{name!r} object does not support item assignment")
             setitem(self, index, value)
 
     def assign(self, ufunc: np.ufunc, result: Any, operands: tuple[Any, ...]) -> None:
@@ -338,10 +355,11 @@ class Tracer(Value):
         return call(np.ravel, self, order).detached()
 
     def fill(self, value: Any) -> None:
-        self[...] = value
+        if not self.is_number:                                      # of a number, NumPy fills a copy
+            self[...] = value
 
     def conj(self) -> Any:
-        return ufuncs.apply_ufunc(np.conjugate, self)
+        return self
 
     conjugate = conj
 
@@ -360,6 +378,8 @@ class Tracer(Value):
         with noted_line(self.builder):
             result = cast(self, dtype)
         if result is not self:
+            if self.boxed:
+                result.boxed = True                                 # type: ignore[attr-defined]
             return result
         if self.ndim or self.boxed:
             return self.detached() if copy else self.laid_out(order)

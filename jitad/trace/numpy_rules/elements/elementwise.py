@@ -83,7 +83,7 @@ def real(val: Any) -> Any:
 
 @implements(np.imag)
 def imag(val: Any) -> Any:
-    return np.zeros(val.shape, val.dtype)
+    return val.dtype.type(0) if getattr(val, "is_number", False) else np.zeros(val.shape, val.dtype)
 
 
 @implements(np.real_if_close)
@@ -187,9 +187,9 @@ def isrealobj(x: Any) -> bool:
 
 @implements(np.iscomplex)
 def iscomplex(x: Any) -> Any:
-    return np.zeros(x.shape, bool)
+    return np.zeros(x.shape, bool)[()]
 
 
 @implements(np.isreal)
 def isreal(x: Any) -> Any:
-    return np.ones(x.shape, bool)
+    return np.ones(x.shape, bool)[()]

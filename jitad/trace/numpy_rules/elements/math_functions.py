@@ -20,7 +20,7 @@ from jitad.trace.arrays.choice import choose
 from jitad.trace.dispatch import beyond, builder_in, refused
 from jitad.trace.substitutes import substitute
 from jitad.trace.ufuncs import apply_ufunc
-from jitad.trace.where import recorded_catches, user_line
+from jitad.trace.where import user_line
 
 __all__: list[str] = []
 
@@ -64,7 +64,7 @@ def _watched(function: Callable[..., Any], result: Any, operands: list[Any], bad
     recorder = result.builder
     explorer = recorder.explorer
     if explorer is not None and explorer.depends(bad.number):
-        if function not in _ERRORS or not recorded_catches():
+        if function not in _ERRORS or not recorder.may_be_caught():
             explorer.forbid(bad, function, operands)
         elif explorer.decide(bad):
             kind, words = _ERRORS[function]

@@ -95,7 +95,8 @@ def _unkept(x: Value, axes: tuple[int, ...], keepdims: Any) -> Any:
     """Without the axes, unless they are to be kept."""
     if keepdims and keepdims is not Absent:
         return x
-    return x.reshape(tuple(n for d, n in enumerate(x.shape) if d not in axes))  # type: ignore[attr-defined]
+    rest = x.reshape(tuple(n for d, n in enumerate(x.shape) if d not in axes))  # type: ignore[attr-defined]
+    return rest if rest.ndim else reduce.fresh(rest)
 
 
 @implements(np.nanvar)

@@ -17,7 +17,7 @@ from jitad.trace.arrays.choice import choose
 from jitad.trace.arrays.indexing import getitem
 from jitad.trace.dispatch import as_value, builder_in, implements, lift_all, refused
 from jitad.trace.numpy_rules.reductions.order import sorting_order, taken
-from jitad.trace.numpy_rules.reductions.reduce import axes_of, keep, weights_beside
+from jitad.trace.numpy_rules.reductions.reduce import axes_of, fresh, keep, weights_beside
 from jitad.trace.numpy_rules.shapes.shape import flatten_end, move_to_end
 from jitad.trace.ufuncs import apply_ufunc
 
@@ -68,7 +68,8 @@ def _median(function: Any, skip: bool) -> None:
         if lines.a.shape[-1] == 0:
             dtype = a.dtype if lines.floats else np.dtype(np.float64)
             return lines.result(as_value(a.builder, np.full(lines.a.shape[:-1], np.nan, dtype)), keepdims)
-        return lines.result(getitem(lines.with_nan(_centre(lines)), LAST), keepdims)
+        middle = getitem(lines.with_nan(_centre(lines)), LAST)
+        return lines.result(middle if middle.ndim else fresh(middle), keepdims)
 
 
 def _centre(lines: Lines) -> Any:

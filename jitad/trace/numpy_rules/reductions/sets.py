@@ -9,6 +9,7 @@ import numpy as np
 from jitad.primitives.core import cast
 from jitad.primitives.scipy_ufuncs import ufuncs
 from jitad.tape.builder import Value
+from jitad.trace.arrays.indexing import boxed
 from jitad.trace.dispatch import as_value, builder_in, implements, lift_all, refused, stand_in
 from jitad.trace.numpy_rules.shapes.shape import ravel
 from jitad.trace.substitutes import substitute
@@ -75,7 +76,7 @@ def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = Fa
 
 @implements(np.i0)
 def i0(x: Any) -> Any:
-    return apply_ufunc(ufuncs.i0, as_float(lift_all(x)[0]))
+    return boxed(apply_ufunc(ufuncs.i0, as_float(lift_all(x)[0])))
 
 
 @substitute(np.asarray_chkfinite)

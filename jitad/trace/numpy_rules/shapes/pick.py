@@ -77,7 +77,7 @@ def choose_(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     result = cast(as_value(builder, parts[-1]), dtype)
     for k in range(n - 2, -1, -1):
         result = choose(a == k, cast(as_value(builder, parts[k]), dtype), result)
-    return boxed(broadcast_to(result, np.broadcast_shapes(a.shape, result.shape)))
+    return broadcast_to(result, np.broadcast_shapes(a.shape, result.shape))
 
 
 @implements(np.piecewise)

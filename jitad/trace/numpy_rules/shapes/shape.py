@@ -32,7 +32,8 @@ def reshape(a: Any, shape: Any = None, order: str = "C", *, newshape: Any = None
 
 def reshaped(a: Any, shape: tuple[int, ...], order: str = "C") -> Any:
     """`a` in another shape: a view or a copy, whichever it is in NumPy."""
-    if a.size and hasattr(a, "window_on"):
+    number = getattr(a, "is_number", False)
+    if a.size and hasattr(a, "window_on") and not number:
         home = a.home
         window = windows.reshaped(a.window, shape, order)
         if window is not None and (home.plain or a.ndim < 2 or window.essence == a.window.essence):
@@ -40,9 +41,9 @@ def reshaped(a: Any, shape: tuple[int, ...], order: str = "C") -> Any:
     result = index.reshape(a, shape) if order == "C" else transpose(index.reshape(transpose(a), shape[::-1]))
     if hasattr(a, "detached"):
         result = result.detached()
-        if a.size and not a.home.plain:
+        if a.size and not number and not a.home.plain:
             a.home.may_share_with(result.home)
-    return result if shape else boxed(result)
+    return result if shape or number else boxed(result)
 
 
 @implements(np.ravel)
@@ -68,7 +69,8 @@ def _viewer(function: Any) -> None:
         result = through_view(a, function, *args, **kwargs)
         if function is np.diagonal:
             frozen(result)
-        return boxed(result) if isinstance(result, Value) and result.ndim == 0 else result
+        array = isinstance(result, Value) and result.ndim == 0 and not getattr(a, "is_number", False)
+        return boxed(result) if array else result
     impl.__name__ = function.__name__
     implements(function)(impl)
 
@@ -114,8 +116,9 @@ def frozen(result: Any) -> Any:
 @implements(np.broadcast_to)
 def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
     a, = lift_all(array)
-    if not hasattr(a, "frozen") or not (a.ndim or a.boxed):         # a number
-        return _broadcast(a, np.broadcast_to(stand_in(a.shape), shape).shape)
+    if getattr(a, "is_number", True):
+        result = _broadcast(a, np.broadcast_to(stand_in(a.shape), shape).shape)
+        return frozen(result) if result.ndim else result
     return frozen(through_view(a, np.broadcast_to, shape))
 
 
@@ -220,7 +223,8 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subo
     shape = np.shape(a) if shape is None else shape
     if builder_in(fill_value) is None:
         return np.full(shape, fill_value, dtype)
-    return cast(broadcast_to(fill_value, shape), dtype)
+    result = cast(broadcast_to(fill_value, shape), dtype)
+    return result if result.ndim else boxed(result)
 
 
 def move_to_end(a: Any, axes: tuple[int, ...]) -> Any:
