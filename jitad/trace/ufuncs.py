@@ -10,7 +10,6 @@ from jitad.primitives.core import aligned, alignment, cast, select
 from jitad.primitives.special.rows import SEVERAL
 from jitad.tape.builder import NO_PARAMS, Value
 from jitad.tape.types import TABLE, Primitive
-from jitad.trace.arrays.choice import choose
 from jitad.trace.dispatch import (
     COMPLEX,
     builder_in,
@@ -227,7 +226,8 @@ def _radians(x: Any) -> Any:
 @composed(np.modf)
 def _modf(x: Any) -> tuple[Any, Any]:
     x = computed_as(np.modf, x)
-    return choose(np.isinf(x), np.copysign(0.0, x), np.fmod(x, 1.0)), np.trunc(x)
+    fraction = call(np.where, np.isinf(x), np.copysign(0.0, x), np.fmod(x, 1.0))
+    return (fraction if fraction.ndim else fraction.builder.value(fraction.number)), np.trunc(x)
 
 
 @composed(np.fabs)

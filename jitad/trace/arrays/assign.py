@@ -17,6 +17,9 @@ from jitad.trace.dispatch import as_value, plain, stand_in
 
 def setitem(x: Any, index: Any, value: Any) -> None:
     """``x[index] = value`` with NumPy's rules and errors."""
+    if getattr(x, "is_number", False):
+        name = type(x.dtype.type(0).item()).__name__ if x.weak else f"numpy.{x.dtype}"
+        raise TypeError(f"{name!r} object does not support item assignment")
     check_writable(x)
     index, value = plain(index), plain(value)
     if type(index) is int and x.ndim:

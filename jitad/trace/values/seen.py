@@ -1,4 +1,4 @@
-"""What a traced value is in this recording: its class, its number, its text.
+"""What a traced value is in this recording: its class, its owner, its number, its text.
 
 The text of a value is its number's: code may do with it what it likes, so the tape depends on that number.
 """
@@ -19,6 +19,21 @@ def stood_for(x: Any) -> type:
     if x.ndim or x.boxed:
         return np.ndarray
     return {"f": float, "i": int, "b": bool, "c": complex}.get(x.dtype.kind, np.ndarray) if x.weak else x.dtype.type
+
+
+def owner_of(x: Any) -> str:
+    """Whose array this is, if it is not the recorded function's own: an argument or a captured one."""
+    if not x.node.prim.given:
+        return ""
+    if not x.node.is_input:
+        return "an argument of a differentiated function"
+    builder: Any = x.builder
+    if x.number not in builder.inputs:
+        return "a carry or an element of a loop"
+    name = builder.names[builder.inputs.index(x.number)]
+    captures = getattr(builder, "captures", None)
+    captured = captures is not None and any(v.number == x.number for v in captures.inputs)
+    return f"the captured array `{name}`" if captured else f"the argument `{name}`"
 
 
 def as_seen(x: Any) -> Any:

@@ -34,7 +34,7 @@ from jitad.trace.values.operators import (
     refused_property,
     unary,
 )
-from jitad.trace.values.seen import stood_for, text_of
+from jitad.trace.values.seen import owner_of, stood_for, text_of
 from jitad.trace.where import is_copied, is_library_file
 
 _MATH = ("use NumPy's function in place of math's (np.exp for math.exp), leave out the conversion, or "
@@ -94,7 +94,8 @@ class Tracer(Value):
     def derived(self, shape: tuple[int, ...], index: Map) -> Tracer:
         """The view of this array with this index map; of a number, which shares nothing with it."""
         if self.is_number:
-            return self.alone().derived(shape, index) if shape else self.builder.value(self.number)  # type: ignore
+            number: Any = self.builder.value(self.number)
+            return self.alone().derived(shape, index) if shape else number
         storage = self.home
         handle = self.window_on(through_map(self.window, shape, index))
         if storage.clean:
@@ -269,10 +270,6 @@ class Tracer(Value):
 
     def __setitem__(self, index: Any, value: Any) -> None:
         with noted_line(self.builder):
-            if self.is_number:
-                kind = stood_for(self)
-                name = kind.__name__ if self.weak else f"numpy.{kind.__name__}"
-                raise TypeError(f"{name!r} object does not support item assignment")
             setitem(self, index, value)
 
     def assign(self, ufunc: np.ufunc, result: Any, operands: tuple[Any, ...]) -> None:
@@ -394,18 +391,3 @@ class Tracer(Value):
     for _name in ("flat", "data", "base", "strides", "flags", "ctypes", "device"):
         locals()[_name] = refused_property(_name)
     del _name
-
-
-def owner_of(x: Tracer) -> str:
-    """Whose array this is, if it is not the recorded function's own: an argument or a captured one."""
-    if not x.node.prim.given:
-        return ""
-    if not x.node.is_input:
-        return "an argument of a differentiated function"
-    builder: Any = x.builder
-    if x.number not in builder.inputs:
-        return "a carry or an element of a loop"
-    name = builder.names[builder.inputs.index(x.number)]
-    captures = getattr(builder, "captures", None)
-    captured = captures is not None and any(v.number == x.number for v in captures.inputs)
-    return f"the captured array `{name}`" if captured else f"the argument `{name}`"
