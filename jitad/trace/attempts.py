@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from jitad.primitives.core import cast
-from jitad.primitives.linalg.failures import FAILS, finite
+from jitad.primitives.linalg.failures import FAILS, condition
 from jitad.primitives.reduce import reduce_all
 from jitad.tape.builder import Builder, Value
 from jitad.tape.evaluate import evaluate_node
 from jitad.tape.types import TABLE, Primitive
 
+NOT_FINITE = "array must not contain infs or NaNs"
 FINITE: frozenset[Primitive] = frozenset({TABLE["cholesky"]})    # rows whose results are finite if their operands are
 
 
@@ -62,6 +63,7 @@ def require_within(index: Value, axis: int, length: int) -> None:
         i = cast(Value(recorder, index.number), np.int64)
         inside = TABLE["logical_and"](TABLE["ge"](i, -length), TABLE["lt"](i, length))
         inside = reduce_all(inside, axes=tuple(range(inside.ndim))) if inside.ndim else inside
+        inside = condition(inside, text="")
     if not recorder.decide(inside):
         known = recorder.concrete(index.number)
         out = known[(known < -length) | (known >= length)].flat[0]
@@ -99,13 +101,14 @@ def _require_finite(x: Value) -> None:
     with recorder.plain():
         fine = TABLE["isfinite"](Value(recorder, x.number))
         fine = reduce_all(fine, axes=tuple(range(x.ndim))) if x.ndim else fine
-    if _asked(x):
+        asked, known = _asked(x), recorder.knows(x.number)
+        fine = condition(fine, text="" if asked else NOT_FINITE)
+    if asked:
         if not recorder.decide(fine):
-            raise ValueError("array must not contain infs or NaNs")
-    elif recorder.knows(x.number):
-        with recorder.plain():
-            recorder.guard(finite(fine), True, recorder.where())
-    else:
+            raise ValueError(NOT_FINITE)
+    elif known:
+        recorder.guard(fine, True, recorder.where())
+    else:                                                # of steps of a loop
         return
     recorder.required.add(x.number)
 

@@ -246,6 +246,39 @@ def test_each_group_has_its_own_try() -> None:
     follows(f, [np.array([a, 0.3, 1.5]) for a in (0.1, 0.2, 0.4, 1.0, 0.15)], ways=4)
 
 
+def filtered(x: Any) -> Any:
+    """A recursion whose state is solved for in each step; fails where x[0] is large."""
+    state, p, total = x, EYE, 0.0
+    for t in range(60):
+        p = EYE * 2.0 + 0.5 * p - x[0] * np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, t / 30.0]])
+        lower = np.linalg.cholesky(p)
+        state = np.linalg.solve(p, state + B)
+        total = total + state @ B + np.sum(np.log(np.diag(lower)))
+        p = EYE + 0.1 * lower @ lower.T
+    return total
+
+
+def filtered_or_not(x: Any) -> Any:
+    try:
+        return filtered(x)
+    except LinAlgError:
+        return -x[1] ** 2
+
+
+def test_a_loop_inside_of_a_try_is_still_a_loop() -> None:
+    assert len(jit_grad(filtered_or_not).compile(GOOD).tape) < 250
+    assert "cholesky_fails" not in jit(filtered_or_not).compile(GOOD).source
+    follows(filtered_or_not, [GOOD, np.array([9.0, 0.3, 1.5]), ALSO_GOOD, np.array([8.0, 0.3, 1.5])])
+
+
+def test_a_failure_of_a_later_step_is_another_way() -> None:
+    late = np.array([2.0, 0.3, 1.5])
+    with pytest.raises(LinAlgError):
+        filtered(late)
+    np.linalg.cholesky(EYE * 2.5 - 2.0 * np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]))   # step 0
+    follows(filtered_or_not, [GOOD, late, ALSO_GOOD])
+
+
 # --- indices -------------------------------------------------------------------------------------------
 
 def test_an_index_out_of_bounds() -> None:
@@ -268,6 +301,18 @@ def test_index_arrays_and_assignment_out_of_bounds() -> None:
         except IndexError:
             return x[1] ** 2
     follows(f, [np.array([1.0, 5.0, 2.0]), np.array([1.0, 2.0, 5.0]), np.array([2.0, 6.0, 1.0])])
+
+
+def test_indices_in_a_loop_inside_of_a_try() -> None:
+    def f(x: Any) -> Any:
+        total, at = 0.0, np.argmin(x)
+        try:
+            for t in range(80):
+                total = total + x[at + (t % 2)] * x[(at + t % 3) % 3] * (1.0 + 0.01 * t)
+        except IndexError:
+            return x[0] ** 2
+        return total
+    follows(f, [np.array([1.0, 2.0, 3.0]), np.array([3.0, 2.0, 1.0]), np.array([2.0, 1.0, 3.0])])
 
 
 def test_an_index_out_of_bounds_that_nothing_catches() -> None:

@@ -10,9 +10,8 @@ from jitad.passes.batching.batched import Batched
 from jitad.passes.batching.rules import from_front, full
 from jitad.call.build.ways import all_examples
 from jitad.errors import ArgumentTypeError, OutputError
-from jitad.tape.evaluate import GuardMiss, evaluate
 from jitad.tape.types import TABLE
-from jitad.passes.optimise.guards import conditions
+from jitad.passes.optimise.guards import conditions, first_missed
 from jitad.primitives.reduce import reduce_all
 from jitad.call.request.request import Arguments
 from jitad.call.request.results import Result, framed
@@ -88,10 +87,9 @@ def in_batches(tape: Tape, result: Result, levels: Sequence[Level], arguments: A
         forms = [form if end is None else ("array", "") for form, end in zip(result.forms, ends, strict=True)]
         result = Result(tuple(forms), result.frame)
     if tape.guards:
-        try:
-            evaluate(conditions(tape), *arguments.inputs, *captured)
-        except GuardMiss as miss:
-            raise WaysDiffer(miss.guard) from None
+        missed = first_missed(conditions(tape), [*arguments.inputs, *captured])
+        if missed is not None:
+            raise WaysDiffer(missed)
     return tape, result
 
 

@@ -17,8 +17,8 @@ from jitad.call.request.results import Result
 from jitad.compile.entry.arguments import argument_type
 from jitad.compile.llvm.fork_guard import gate
 from jitad.compile.entry.kernel_errors import StatusMiss
-from jitad.passes.optimise.guards import conditions
-from jitad.tape.evaluate import GuardMiss, evaluate
+from jitad.passes.optimise.guards import conditions, first_missed
+from jitad.tape.evaluate import evaluate
 from jitad.tape.tape import Tape
 from jitad.tape.types import Aval, Guard
 from jitad.trace.leaves import packed_all
@@ -123,11 +123,7 @@ class Specialization:
             return self.machine.missed(inputs)
         if self.recorded is None:
             return self._stopped(inputs)
-        try:
-            evaluate(self._conditions, *inputs)
-        except GuardMiss as miss:
-            return miss.guard
-        return None
+        return first_missed(self._conditions, inputs)
 
     def _stopped(self, inputs: Sequence[Any]) -> Guard | None:
         try:

@@ -19,8 +19,8 @@ OPERATORS = {
     "rint": "Round", "lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual", "eq": "Equal",
     "isnan": "IsNaN", "isinf": "IsInf", "bitwise_and": "BitwiseAnd", "bitwise_or": "BitwiseOr",
     "bitwise_xor": "BitwiseXor", "invert": "BitwiseNot", "select": "Where", "stop_gradient": "Identity",
-    "alias": "Identity", "finite": "Identity", "positive": "Identity", "div": "Div", "pow": "Pow", "float_power": "Pow",
-    "reciprocal": "Reciprocal",
+    "alias": "Identity", "condition": "Identity", "positive": "Identity", "div": "Div", "pow": "Pow",
+    "float_power": "Pow", "reciprocal": "Reciprocal",
 }
 LOGICAL = {"logical_and": "And", "logical_or": "Or", "logical_xor": "Xor", "logical_not": "Not"}
 FORMULAS: dict[str, Callable[..., Scalar]] = {}

@@ -5,12 +5,15 @@ once more: the kernel leaves it out, and who goes on after it has stopped asks t
 """
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from jitad.passes.optimise.rewrites import optimise
 from jitad.passes.optimise.scan import optimise_scans
-from jitad.primitives.linalg.failures import FAILS
+from jitad.primitives.linalg.failures import FAILS, condition
 from jitad.tape.builder import Builder
+from jitad.tape.evaluate import GuardMiss, evaluate
 from jitad.tape.tape import Tape
 from jitad.tape.types import TABLE, Guard, Node, seen_through
 
@@ -28,6 +31,26 @@ def _only(tape: Tape) -> Tape:
     outputs = builder.replay(tape, [builder.input(tape.nodes[i].aval, name) for i, name in zip(
         tape.inputs, tape.names, strict=True)])
     return optimise_scans(builder.tape([o.number for o in outputs], tape.labels), optimise)
+
+
+def first_missed(conditions: Tape, inputs: Sequence[Any]) -> Guard | None:
+    """The first guard that inputs break. Where a step of a loop fails and it is caught that a step may fail, the step
+    has been reached before its guard: then a guard without a node."""
+    try:
+        evaluate(conditions, *inputs)
+    except GuardMiss as miss:
+        return miss.guard
+    except (LookupError, ValueError):
+        if not any(node.body is not None and _asks(node.body) for node in conditions.nodes):
+            raise
+        return Guard(-1, True, None)
+    return None
+
+
+def _asks(tape: Tape) -> bool:
+    """Whether something on the tape says whether an operation fails."""
+    return any(node.prim in _ROWS or (node.prim is condition and not node.params["text"]) or (
+        node.body is not None and _asks(node.body)) for node in tape.nodes)
 
 
 def implied(tape: Tape) -> tuple[Guard, ...]:
@@ -49,22 +72,23 @@ def _is_implied(tape: Tape, guard: Guard) -> bool:
         return _succeeds(tape, node)
     if node.prim is not TABLE["reduce_all"] or len(node.params["axes"]) != nodes[node.inputs[0]].aval.ndim:
         return False
-    node = nodes[node.inputs[0]]                         # all examples of a batch agree that it does not fail
+    node = nodes[node.inputs[0]]                         # all examples of a batch, or steps of a loop, agree
     if node.prim is not TABLE["eq"]:
         return False
-    expected = seen_through(nodes, nodes[node.inputs[1]]).constant
-    return expected is not None and not expected.any() and _succeeds(tape, nodes[node.inputs[0]])
+    found, expected = (seen_through(nodes, nodes[i]) for i in node.inputs)
+    return expected.constant is not None and not expected.constant.any() and _succeeds(tape, found)
 
 
 def _succeeds(tape: Tape, node: Node) -> bool:
-    """Whether `node` says that a factorization fails which the tape does too, or the same in each step of a loop."""
+    """Whether `node` says that a factorization fails which the tape does too, or the same in each step of a loop. The
+    first operand is what is factored."""
     if node.picks is not None:
         body: Tape = tape.nodes[node.inputs[0]].body
         return _succeeds(body, body.nodes[body.outputs[node.picks]])
     row = _ROWS.get(node.prim)
     own = {k: v for k, v in node.params.items() if k != "leading"}
     return row is not None and any(
-        other.prim is row and other.inputs == node.inputs and dict(other.params) == own for other in tape.nodes)
+        other.prim is row and other.inputs[0] == node.inputs[0] and dict(other.params) == own for other in tape.nodes)
 
 
-__all__ = ["conditions", "implied", "without_implied"]
+__all__ = ["conditions", "first_missed", "implied", "without_implied"]

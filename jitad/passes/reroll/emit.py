@@ -14,7 +14,7 @@ import numpy as np
 
 from jitad.passes.reroll.spine import Ref, Spine
 from jitad.primitives.index import concatenate, update
-from jitad.primitives.linalg.failures import finite
+from jitad.primitives.linalg.failures import on_success
 from jitad.primitives.reduce import reduce_all
 from jitad.primitives.view import Map, view
 from jitad.tape.builder import Builder, Value
@@ -43,8 +43,8 @@ class Emitter:
         self.place: list[int] = spine.place.tolist()
         self.loop_of = [-1] * (len(spine.members) + 1)
         self.loops: list[Rolled] = []
-        self.guarded = sorted(self.place[spine.ref(number)[0]] for number in old.guards
-                              if old.nodes[number].prim is not finite)           # which raises as what it guards would
+        self.guarded = sorted(self.place[spine.ref(number)[0]] for number, guard in old.guards.items()
+                              if not on_success(old.nodes[number].prim, guard.expected))
         self.done = 0
         for number, name in zip(old.inputs, old.names, strict=True):
             self.builder.line = old.nodes[number].where

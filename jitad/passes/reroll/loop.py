@@ -66,7 +66,8 @@ class LoopBuilder:
         return Value(self.emitter.builder, 0)
 
     def _check_guards(self) -> None:
-        """Guards that come after something that can fail must stay where they are."""
+        """Guards that come after something that can fail must stay where they are, but for those that say that it
+        does not: which of them it was that failed is no matter."""
         first, stop = np.searchsorted(self.emitter.guarded, (self.wiring.begin, self.wiring.stop))
         if first < stop and any(node.can_fail for node in self.nodes):
             raise Unfit

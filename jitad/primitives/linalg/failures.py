@@ -5,8 +5,8 @@ can fail there is one more, ``<name>_fails``, with the same operands and params:
 LinAlgError. It has no derivative. `leading` says how many leading dimensions have an answer each; of the matrices
 behind them, one that fails is enough.
 
-`finite` is the condition of SciPy's ``check_finite``: the evaluation raises what SciPy raises, and a guard on it sees
-to it that a kernel stops there.
+A `condition` is what a function looks at before it computes, such as SciPy's ``check_finite``: a guard on it sees to it
+that a kernel stops there. The evaluation raises what the function raises, but where that is caught and so a branch.
 """
 from __future__ import annotations
 
@@ -80,16 +80,24 @@ def may_fail(prim: Primitive, params: Mapping[str, Any]) -> bool:
     return prim in FAILS and params.get("strict", True)
 
 
-def _finite(fine: Any) -> Any:
-    if not np.all(fine):
-        raise ValueError("array must not contain infs or NaNs")
+def _condition(fine: Any, text: str) -> Any:
+    if text and not np.all(fine):
+        raise ValueError(text)
     return fine
 
 
-finite = pointwise(
-    "finite", can_fail=True, evaluate=_finite, infer=lambda fine: Aval(fine.shape, np.dtype(bool)),
-    scalar=lambda fine: fine, resolve=lambda key: (np.dtype(bool),) * 2,
-    samples=lambda rng: [((np.array(True),), {}), ((np.array([True, True]),), {})])
-"""The condition that all numbers of an array are finite, where the evaluation raises ValueError if it does not hold."""
+condition = pointwise(
+    "condition", can_fail=lambda node: bool(node.params["text"]), evaluate=_condition, scalar=lambda fine, text: fine,
+    infer=lambda fine, text: Aval(fine.shape, np.dtype(bool)), resolve=lambda key: (np.dtype(bool),) * 2,
+    samples=lambda rng: [((np.array(True),), {"text": "not so"}), ((np.array([True, False]),), {"text": ""})])
+"""What must hold or an exception is raised: ValueError by the evaluation, if there is a text for it."""
 
-__all__ = ["FAILS", "finite", "may_fail"]
+
+def on_success(prim: Primitive, expected: bool | int) -> bool:
+    """Whether a guard that expects this of a node of `prim` says that an operation has not failed."""
+    return expected is True if prim is condition else expected is False and prim in SUCCEEDED
+
+
+SUCCEEDED = frozenset(FAILS.values())
+
+__all__ = ["FAILS", "condition", "may_fail", "on_success"]
