@@ -1,7 +1,7 @@
 """A tape as plain data, JSON and arrays, and back. Nothing that is read runs code.
 
 What is read is checked before anything is compiled from it: every row of the table is known, every shape and dtype
-is what the row says, no index map leaves its array, and each node is tried once on zeros by the interpreter.
+is what the row says, no index map leaves its array, and each node is tried on zeros by the interpreter.
 """
 from __future__ import annotations
 
@@ -206,7 +206,15 @@ def _check(node: Node, operands: Sequence[Aval]) -> None:
             raise TapeFileError(f"`{node.prim}` along an axis {axis} that is not there")
     with warnings.catch_warnings(), contextlib.suppress(np.linalg.LinAlgError):         # zeros are singular
         warnings.simplefilter("ignore")
-        evaluate_node(node, [np.broadcast_to(np.zeros((), aval.dtype), aval.shape) for aval in operands])
+        try:
+            _evaluate_everywhere(node, operands, 0)
+        except ValueError:                                                               # of what must not be false
+            _evaluate_everywhere(node, operands, 1)
+
+
+def _evaluate_everywhere(node: Node, operands: Sequence[Aval], number: int) -> None:
+    """Evaluate a node of operands that are that number everywhere."""
+    evaluate_node(node, [np.broadcast_to(np.asarray(number, aval.dtype), aval.shape) for aval in operands])
 
 
 def _check_elementwise(prim: Primitive, operands: Sequence[Aval]) -> None:
