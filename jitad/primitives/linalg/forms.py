@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from jitad.primitives.rules import Rules
 from jitad.primitives.view import Map, broadcast_to, expand_dims, places, view
 from jitad.tape.builder import Builder, Value
 from jitad.tape.types import TABLE
@@ -218,7 +219,6 @@ def _operand(x: Value, place: int = 0) -> Value:
 
 LARGEST = 1 << 22          # elements of an array whose places are looked at
 LEVELS = 100               # operations through which it is followed
-MOVING = frozenset("view spread reshape concatenate gather scatter update put tril triu neg cast".split())
 
 
 class _Marks:
@@ -236,26 +236,35 @@ class _Marks:
         return self.known[x.number]
 
     def _of(self, x: Value, level: int) -> Any:
-        node, name = x.node, x.node.prim.name
-        if name == "const":
-            return (node.params["value"].value != 0).astype(np.float64)
-        if name == "select":
-            mask, first, second = _constant_mask(_operand(x)), *(self.of(_operand(x, i), level) for i in (1, 2))
-            return np.maximum(first, second) if mask is None else np.where(mask, first, second)
-        if name in ("add", "sub") or (name == "mul" and self.vanishing):
-            first, second = (self.of(_operand(x, i), level) for i in range(2))
-            return first * second if name == "mul" else np.maximum(first, second)
-        if name == "cholesky":
-            return np.tril(np.ones(x.shape))
-        held = [self._held(_operand(x, i), level) for i in range(len(node.inputs))] if name in MOVING else [None]
-        if any(h is None for h in held):
-            return np.broadcast_to(1.0, x.shape)
-        return np.asarray(node.prim.evaluate(*held, **node.params) != 0, np.float64)
+        rule = MARKS.of(x.node.prim) or (_moved if x.node.prim.moves else None)
+        marks = None if rule is None else rule(self, x, level)
+        return np.broadcast_to(1.0, x.shape) if marks is None else marks
 
-    def _held(self, x: Value, level: int) -> Any:
-        if x.dtype.kind == "f":
-            return self.of(x, level)
-        return x.node.params["value"].value if x.node.prim.kind == "const" else None
+    def held(self, x: Value, level: int) -> Any:
+        """The marks of floats; integers, and None where these are not known."""
+        return self.of(x, level) if x.dtype.kind == "f" else x.node.constant
+
+
+MARKS: Rules[Callable[[_Marks, Value, int], Any]] = Rules()
+MARKS("const")(lambda marks, x, level: np.asarray(x.node.constant != 0, np.float64))
+MARKS("cholesky")(lambda marks, x, level: np.tril(np.ones(x.shape)))
+MARKS("add", "sub")(lambda marks, x, level: np.maximum(*(marks.of(_operand(x, i), level) for i in range(2))))
+MARKS("mul")(lambda marks, x, level: math.prod(
+    marks.of(_operand(x, i), level) for i in range(2)) if marks.vanishing else None)
+
+
+@MARKS("select")
+def _chosen(marks: _Marks, x: Value, level: int) -> Any:
+    mask, first, second = _constant_mask(_operand(x)), *(marks.of(_operand(x, i), level) for i in (1, 2))
+    return np.maximum(first, second) if mask is None else np.where(mask, first, second)
+
+
+@MARKS("neg", "cast")
+def _moved(marks: _Marks, x: Value, level: int) -> Any:
+    """Of what moves elements, the marks move along."""
+    held = [marks.held(_operand(x, i), level) for i in range(len(x.node.inputs))]
+    return None if any(h is None for h in held) else np.asarray(
+        x.node.prim.evaluate(*held, **x.node.params) != 0, np.float64)
 
 
 def support(x: Value) -> Any:
@@ -268,35 +277,42 @@ def support(x: Value) -> Any:
 def triangles(x: Value, level: int = 0) -> tuple[bool, bool]:
     """Whether the matrices of `x` are known to be lower, and upper, triangular: by the way in which they are made,
     which also gives the other elements no derivative."""
-    node, name = x.node, x.node.prim.name
     if x.ndim < 2 or level > DEEPEST:
         return False, False
-    if name == "cholesky":
-        return True, False
-    if name in ("neg", "cast"):
-        return triangles(_operand(x), level + 1)
-    if name in ("tril", "triu"):
-        known, k = triangles(_operand(x), level + 1), node.params["k"]
-        return known[0] or (name == "tril" and k <= 0), known[1] or (name == "triu" and k >= 0)
-    if name in ("mul", "div"):
-        return _of_scaled(x, level + 1)
-    if name in ("add", "sub"):
-        first, second = triangles(_operand(x), level + 1), triangles(_operand(x, 1), level + 1)
-        return first[0] and second[0], first[1] and second[1]
-    if name == "view":
-        return _of_view(x, level + 1)
-    if name in PLACING and x.aval.size <= LARGEST:
-        marks = _Marks(vanishing=False).of(x)
-        return not np.triu(marks, 1).any(), not np.tril(marks, -1).any()
-    return False, False
+    rule = TRIANGLES.of(x.node.prim)
+    return rule(x, level + 1) if rule is not None else (False, False)
 
 
-PLACING = frozenset("const spread update put reshape concatenate gather scatter select".split())
+TRIANGLES: Rules[Callable[[Value, int], tuple[bool, bool]]] = Rules()
+TRIANGLES("cholesky")(lambda x, level: (True, False))
+TRIANGLES("neg", "cast")(lambda x, level: triangles(_operand(x), level))
 
 
+@TRIANGLES("triangle")
+def _of_triangle(x: Value, level: int) -> tuple[bool, bool]:
+    (lower, upper), lowers, k = triangles(_operand(x), level), x.node.prim.lower, x.node.params["k"]
+    return lower or (lowers and k <= 0), upper or (not lowers and k >= 0)
+
+
+@TRIANGLES("add", "sub")
+def _of_sum(x: Value, level: int) -> tuple[bool, bool]:
+    first, second = triangles(_operand(x), level), triangles(_operand(x, 1), level)
+    return first[0] and second[0], first[1] and second[1]
+
+
+@TRIANGLES("const", "spread", "update", "put", "reshape", "concatenate", "gather", "scatter", "select")
+def _of_placed(x: Value, level: int) -> tuple[bool, bool]:
+    """Of what puts elements at places, by the marks."""
+    if x.aval.size > LARGEST:
+        return False, False
+    marks = _Marks(vanishing=False).of(x)
+    return not np.triu(marks, 1).any(), not np.tril(marks, -1).any()
+
+
+@TRIANGLES("view")
 def _of_view(x: Value, level: int) -> tuple[bool, bool]:
     source, index = _operand(x), x.node.params["index"]
-    if source.node.prim.kind == "const" and not source.node.params["value"].value.any():
+    if source.node.constant is not None and not source.node.constant.any():
         return True, True
     if source.ndim < 2 or source.shape[-2:] not in (x.shape[-2:], x.shape[:-3:-1]):
         return False, False
@@ -310,17 +326,18 @@ def _of_view(x: Value, level: int) -> tuple[bool, bool]:
     return False, False
 
 
+@TRIANGLES("mul", "div")
 def _of_scaled(x: Value, level: int) -> tuple[bool, bool]:
     first, second = _operand(x), _operand(x, 1)
     if coefficient_of(second, 2) is not None:
         return triangles(first, level)
-    if x.node.prim.name == "mul" and coefficient_of(first, 2) is not None:
+    if x.node.prim.commutes and coefficient_of(first, 2) is not None:
         return triangles(second, level)
     return False, False
 
 
 def positive_diagonal(x: Value) -> bool:
     """Whether the matrices of `x` are Cholesky factors or their transposes."""
-    while x.node.prim.kind == "view" and triangles(x) != (False, False):
+    while x.node.index_map is not None and triangles(x) != (False, False):
         x = _operand(x)
     return x.node.prim is TABLE["cholesky"]
