@@ -32,8 +32,8 @@ INSIDE = {
 NUMBA_OUTSIDE = {"jitad/integrations/nutpie.py": "a C function that copies a vector, made once when first needed"}
 
 UPWARD_AT_MOST = 0
-CIRCLES_AT_MOST = 4
-PRIVATE_USES_AT_MOST = 2
+CIRCLES_AT_MOST = 3
+PRIVATE_USES_AT_MOST = 37
 PRIMITIVES_OUTSIDE_AT_MOST = 2
 
 

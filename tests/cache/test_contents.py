@@ -6,7 +6,7 @@ import weakref
 import pytest
 
 from jitad.cache.memory import Store
-from tests.cache.test_store import Memo, publish
+from tests.cache.memos import Memo, publish
 
 
 def test_counts_per_owner_and_in_total():

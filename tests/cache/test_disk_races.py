@@ -3,44 +3,18 @@
 import os
 import random
 import signal
-import sys
 import time
 
 import pytest
 
 from jitad.cache.disk import TEMPORARY, DiskStore
+from tests.cache.processes import start, wait
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),
     pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
 ]
 PROCESSES = 20
-PATIENCE = 30
-
-
-def start(job):
-    """Run `job` in a child process, whose exit status is 0 only if it returns."""
-    child = os.fork()
-    if child:
-        return child
-    try:
-        job()
-        os._exit(0)
-    except BaseException as error:
-        print(repr(error), file=sys.__stderr__, flush=True)
-        os._exit(1)
-
-
-def wait(child):
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return status
-        time.sleep(0.005)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    raise AssertionError("a process hangs")
 
 
 def payload(n, size=20_000):

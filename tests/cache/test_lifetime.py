@@ -13,8 +13,7 @@ from jitad.cache.keys.captures import Path, Plan
 from jitad.cache.keys.identity import code_key, living_codes, unwrap
 from jitad.cache.keys.signature import Signature
 from jitad.cache.memory import Store
-from tests.cache.test_limits import own_store  # noqa: F401
-from tests.cache.test_store import Memo
+from tests.cache.memos import Memo
 from tests.helpers.fetching import fetch_of
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from jitad import cache
 from jitad.cache.memory import ShapeChurnWarning, Store
-from tests.cache.test_store import Memo, publish, run_all
+from tests.cache.memos import Memo, publish, run_all
 
 
 class Sized:
@@ -28,17 +28,6 @@ def fill(store, owner, *keys, nbytes=0):
 
 def keys(store, *owners):
     return sorted(key for owner in owners or store.owners() for key, _ in store.entries(owner))
-
-
-@pytest.fixture
-def own_store(monkeypatch):
-    """The functions of `cache` on a store of their own, with the configuration of a new process."""
-    store = Store()
-    store.warn = cache.store.warn
-    monkeypatch.setattr(cache, "store", store)
-    monkeypatch.setattr(cache, "_configuration", cache.initial(store.limits))
-    monkeypatch.setattr(cache, "_warn", None)
-    return store
 
 
 # --- bytes ----------------------------------------------------------------------------------------------------------

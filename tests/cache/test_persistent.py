@@ -14,9 +14,8 @@ from jitad.cache.keys.captures import Plan
 from jitad.cache.keys.encoding import Unstorable
 from jitad.cache.keys.identity import code_key, unwrap
 from jitad.cache.persistent import PLANS, Persistent, _place_key
-from tests.cache.keys.test_captures import Frozen, X, cell, glob, make, module, plan_of
-from tests.cache.keys.test_helpers import HELPER, helper_plan
-from tests.cache.test_disk_races import start, wait
+from tests.cache.keys.plans import HELPER, Frozen, X, cell, glob, helper_plan, make, module, plan_of
+from tests.cache.processes import start, wait
 from tests.helpers.fetching import fetch_of
 
 FIRST = "ab" * 20

@@ -8,8 +8,7 @@ from jitad import cache
 from jitad.cache.contents import owner_name
 from jitad.cache.keys.identity import code_key
 from jitad.cache.memory import Store
-from tests.cache.test_limits import own_store  # noqa: F401
-from tests.cache.test_store import Memo
+from tests.cache.memos import Memo
 
 pytestmark = pytest.mark.usefixtures("own_store")
 

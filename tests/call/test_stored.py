@@ -25,18 +25,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::jitad.TapeMismatchWarning")
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """The folder of a disk cache that is on, and empty."""
-    monkeypatch.setenv("JITAD_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(cache, "_persistent", None)
-    cache.configure(disk=True)
-    cache.clear()
-    yield tmp_path / "cache"
-    cache.configure(disk=False)
-    cache.clear()
-
-
-@pytest.fixture
 def told():
     """The warnings about the disk."""
     with warnings.catch_warnings(record=True) as caught:

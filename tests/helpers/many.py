@@ -11,7 +11,7 @@ from jitad.tape.builder import Builder, Value
 from jitad.tape.evaluate import evaluate
 from jitad.tape.tape import Tape
 from jitad.tape.types import Aval
-from tests.helpers.checks import Case
+from jitad.testing.rules import Case
 from tests.helpers.programs import compare
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+import jitad.primitives  # noqa: F401  (fills the table)
 from jitad.compile.entry.arguments import argument_type
 from jitad.compile.entry.kernel import Kernel
 from jitad.passes.differentiate.modes import pullback
@@ -20,6 +21,7 @@ from jitad.tape.builder import Builder, Value
 from jitad.tape.evaluate import evaluate
 from jitad.tape.tape import Tape
 from jitad.tape.types import TABLE, Aval
+from jitad.testing import rules as checks
 
 Choose = Callable[[int], int]                 # a number below the argument
 SIZE_LIMIT = 12000
@@ -278,11 +280,20 @@ def scale_of(tape: Tape, inputs: Sequence[Any]) -> float:
 
 
 def compare(what: str, outputs: Sequence[Any], expected: Sequence[np.ndarray], rtol: float, scale: float = 1.0) -> None:
-    from tests.helpers import checks
-
     assert len(outputs) == len(expected)
     for i, (g, e) in enumerate(zip(outputs, expected, strict=True)):
         if e.ndim:
             checks.require(g.dtype == e.dtype, what, f"output {i} is {g.dtype}, expected {e.dtype}")
         exact = e.dtype.kind != "f"
         checks.close(what, f"output {i}", g, e, 0.0 if exact else rtol, 0.0 if exact else rtol * scale)
+
+
+def sweep_outputs(sweep: Callable[..., Any], kernel: Kernel, inputs: Sequence[np.ndarray]) -> list[Any]:
+    """What a sweep of Python or numba puts into fresh arrays and returns."""
+    avals = [kernel.tape.nodes[o].aval for o in kernel.tape.outputs]
+    arrays = [np.full(a.shape, 77, a.dtype) for a in avals if a.ndim]
+    with np.errstate(all="ignore"):
+        status, *numbers = sweep(*map(argument, inputs), *arrays)
+    assert status == 0
+    made, scalars = iter(arrays), iter(numbers)
+    return [next(made) if a.ndim else next(scalars) for a in avals]

@@ -15,7 +15,8 @@ from jitad.compile.reference import scalar as scalar_numpy
 from jitad.primitives import scalars
 from jitad.tape.expr import Expr, bits, call, cast, const, load, select, unbits, var
 from jitad.tape.types import TABLE
-from tests.helpers import checks
+from jitad.testing import rules as checks
+from jitad.testing import scalar
 
 UFUNCS = [row for row in TABLE.values() if row.ufunc is not None]
 MACHINE = "sqrt floor ceil trunc rint copysign select bits unbits cast not"
@@ -37,7 +38,7 @@ def operations(expr: Expr) -> set[str]:
 @pytest.mark.parametrize("kind", ["f8", "f4", "i8", "b1"])
 @pytest.mark.parametrize("row", [r for r in UFUNCS if r not in POINTERS and r.name not in OWN_TEST], ids=str)
 def test_scalar_code_at_special_values(row, kind) -> None:
-    if not checks.check_scalar(row, kind, TOLERANCE.get(row.name, 1e-15)):
+    if not scalar.check_scalar(row, kind, TOLERANCE.get(row.name, 1e-15)):
         with pytest.raises(TypeError):
             TABLE[row.name].infer(*[checks_aval(kind)] * row.ufunc.nin)
 
@@ -53,7 +54,7 @@ def test_every_operation_has_an_implementation(row) -> None:
     case = checks.cases(row)[0] if row.samples else None
     arity = len(case.inputs) if case else 1
     params = case.params if case else {}
-    tags = [checks.tag(a.dtype) for a in case.inputs] if case else ["f8"]
+    tags = [scalar.tag(a.dtype) for a in case.inputs] if case else ["f8"]
     unknown = operations(row.scalar(*(var(f"x{i}", tags[i]) for i in range(arity)), **params)) - known
     assert all(map(is_special, unknown))
 
@@ -75,7 +76,7 @@ def test_polygamma_at_poles() -> None:
 
 @pytest.mark.parametrize("exponent", [0, 1, 2, 3, 10, 63, 64, 1000])
 def test_integer_powers_by_a_literal(exponent: int) -> None:
-    a = np.array(checks.SPECIAL["i8"])
+    a = np.array(scalar.SPECIAL["i8"])
     expr = scalars.power(var("a", "i8"), const(exponent, "i8"))
     np.testing.assert_array_equal(scalar_numpy.evaluate(expr, {"a": a}), a ** np.int64(exponent))
 

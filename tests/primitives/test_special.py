@@ -22,7 +22,7 @@ from jitad.tape.tape import Tape
 from jitad.tape.types import TABLE
 from jitad.testing.rules import Case, CaseGraph
 from jitad.trace.substitutes import SUBSTITUTES
-from tests.helpers.trace_cases import gradients, tape_of, traced
+from tests.helpers.cases.functions import gradients, tape_of, traced
 
 INF, NAN = math.inf, math.nan
 RNG = np.random.default_rng(11)

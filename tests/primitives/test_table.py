@@ -13,8 +13,9 @@ import jitad.primitives  # noqa: F401  (fills the table)
 from jitad.primitives.core import FLOATS
 from jitad.tape.evaluate import evaluate
 from jitad.tape.types import TABLE, Primitive
-from tests.helpers import checks
-from tests.helpers.checks import Case, CaseGraph, CheckFailure, cases
+from jitad.testing import rules as checks
+from jitad.testing import scalar
+from jitad.testing.rules import Case, CaseGraph, CheckFailure, cases
 
 WITHOUT_SAMPLES = {
     "input": "not an operation",
@@ -144,9 +145,9 @@ FAULTS: dict[str, tuple[Callable[[Case], Any], Callable[[], Case]]] = {
     "shape of a cotangent": (checks.check_adjoint, lambda: planted("reduce_sum", vjp=lambda ct, y, x, axes: (ct,))),
     "infer": (checks.check_value, lambda: planted("reduce_sum", infer=lambda x, axes: jitad_aval(np.zeros(x.shape)))),
     "evaluate": (checks.check_value, lambda: planted("cos", evaluate=np.sin)),
-    "scalar code": (lambda c: checks.check_scalar(c.row, "f8"), lambda: planted(
+    "scalar code": (lambda c: scalar.check_scalar(c.row, "f8"), lambda: planted(
         "sinh", scalar=lambda x: 0.5 * (TABLE["exp"].scalar(x) - TABLE["exp"].scalar(x)))),
-    "NaN in scalar code": (lambda c: checks.check_scalar(c.row, "f8"), lambda: planted(
+    "NaN in scalar code": (lambda c: scalar.check_scalar(c.row, "f8"), lambda: planted(
         "maximum", scalar=TABLE["fmax"].scalar)),
 }
 

@@ -10,7 +10,7 @@ from scipy import special
 
 from jitad.errors import ConcretizationError, MutationError, UnsupportedOperationError
 from jitad.trace.dispatch import FUNCTIONS
-from tests.helpers.trace_cases import traced
+from tests.helpers.cases.functions import traced
 
 CONCRETE = [
     ("float", lambda x: float(x[0])), ("math.exp", lambda x: math.exp(x[0])), ("asarray", np.asarray),

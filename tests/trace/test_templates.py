@@ -14,8 +14,8 @@ from jitad.trace.recorder import Recorder
 from jitad.trace.scipy_rules.stats import distributions
 from jitad.trace.substitutes import SUBSTITUTES
 from jitad.trace.values.tracer import Tracer
-from tests.helpers.stats_cases import METHODS, MOMENTS, shape_names
-from tests.helpers.trace_cases import TABLE, flat
+from tests.helpers.cases.functions import TABLE, flat
+from tests.helpers.cases.stats import METHODS, MOMENTS, shape_names
 
 NEVER = 10**9
 

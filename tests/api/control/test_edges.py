@@ -14,7 +14,7 @@ from jitad.primitives.scan import Form, loop
 from jitad.tape.builder import Builder
 from jitad.tape.evaluate import evaluate
 from jitad.tape.types import TABLE, Aval
-from tests.api.control.test_scan import close, compiled, plain
+from tests.api.control.running import close, compiled, plain
 
 F8, F4, I8, B1 = map(np.dtype, ("f8", "f4", "i8", "?"))
 rng = np.random.default_rng(3)

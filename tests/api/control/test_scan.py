@@ -7,13 +7,11 @@ from scipy.special import logsumexp
 
 import jitad
 from jitad.cache.keys.identity import unwrap
-from jitad.compile.entry.arguments import argument_type
-from jitad.compile.entry.kernel import Kernel
 from jitad.passes.differentiate.modes import one, pullback, pushforward
 from jitad.passes.optimise.rewrites import optimise
 from jitad.tape.evaluate import evaluate
 from jitad.trace.record import record
-from tests.helpers.source_backend import load_python
+from tests.api.control.running import close, compiled, plain
 
 rng = np.random.default_rng(7)
 X = rng.normal(size=(6, 3))
@@ -147,10 +145,6 @@ PROGRAMS = [(garch, T3, Y), (counted, T3, Y), (vectors, W, X), (backwards, W, X)
 programs = pytest.mark.parametrize(("f", "p", "x"), PROGRAMS, ids=lambda v: getattr(v, "__name__", None))
 
 
-def close(a, b, rtol=1e-10):
-    np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol)
-
-
 def fresh(inputs):
     return [np.array(v, dtype=float) if np.ndim(v) else float(v) for v in inputs]
 
@@ -188,23 +182,6 @@ class Sweep:
                  for s in (1, -1)]
         up, down = (self.run(outputs, m, fast=False) for m in moved)
         return [(u - d) / (2 * h) for u, d in zip(up, down, strict=True)]
-
-
-def compiled(tape, inputs):
-    result = Kernel(tape, tuple(map(argument_type, inputs))).call(*inputs)
-    return result if len(tape.outputs) > 1 else [result]
-
-
-def plain(tape, inputs):
-    """The generated source as plain Python."""
-    kernel = Kernel(tape, tuple(map(argument_type, inputs)))
-    arrays = [np.empty(tape.nodes[o].aval.shape, tape.nodes[o].aval.dtype) for o in tape.outputs
-              if tape.nodes[o].aval.ndim]
-    with np.errstate(all="ignore"):
-        status, *numbers = load_python(kernel.program)(*inputs, *(a.reshape(a.shape) for a in arrays))
-    assert status == 0
-    made, numbers = iter(arrays), iter(numbers)
-    return [next(made) if tape.nodes[o].aval.ndim else next(numbers) for o in tape.outputs]
 
 
 @programs

@@ -1,6 +1,5 @@
 """Plans of captured values: inputs fetched by generated getters, guards that see each change."""
 
-import dataclasses
 import functools
 import math
 import types
@@ -8,43 +7,11 @@ import types
 import numpy as np
 import pytest
 
-from jitad.cache.keys.captures import Path, Plan
 from jitad.cache.keys.identity import unwrap
+from tests.cache.keys.plans import Frozen, Model, X, cell, glob, make, module, plan_of
 from tests.helpers.fetching import fetch_of
 
-X = np.arange(3.0)
-
-
-def module(source, **names):
-    """Run source as a module of its own, so that its globals can be changed freely."""
-    namespace = {"np": np, **names}
-    exec(source, namespace)
-    return types.SimpleNamespace(**{"globals": namespace}), namespace
-
-
-def plan_of(*reads, code=None):
-    plan = Plan(code)
-    for steps, kind, value in reads:
-        plan.add(Path.of(*steps), kind, value)
-    return plan
-
-
-def glob(name, *more):
-    return (("global", name), *more)
-
-
 # --- inputs -----------------------------------------------------------------------------------------------------------
-
-
-def make(array, scale):
-    def f(x):
-        return x @ array * scale
-
-    return f
-
-
-def cell(name, f):
-    return (("cell", f.__code__.co_freevars.index(name), name),)
 
 
 def test_closure_inputs_follow_rebinding():
@@ -100,21 +67,6 @@ def test_globals_defaults_and_containers():
     assert values[0] == -1.0 and values[1][0] == 1 and values[2:] == (-3.0, -4.0, -1.5, -2.5)
 
 
-class Model:
-    def __init__(self):
-        self.w, self.mode = X, "a"
-
-    def method(self, x):
-        return x * self.w
-
-    def __call__(self, x):
-        return x * self.w
-
-    @property
-    def broken(self):
-        raise ZeroDivisionError
-
-
 def test_self_and_partial_arguments():
     model = Model()
     keywords = {"scale": 2.0}
@@ -150,11 +102,6 @@ def test_replaced_call_of_a_callable_object():
 
 
 # --- guards -----------------------------------------------------------------------------------------------------------
-
-
-@dataclasses.dataclass(frozen=True)
-class Frozen:
-    n: int
 
 
 GUARDED = [

@@ -8,26 +8,8 @@ import weakref
 import pytest
 
 from jitad.cache.keys.identity import code_key, unwrap
-from tests.cache.keys.test_captures import Model, X, glob, module, plan_of
+from tests.cache.keys.plans import HELPER, Model, X, glob, helper_plan, module, plan_of
 from tests.helpers.fetching import fetch_of
-
-HELPER = """
-def make_helper(scale):
-    def helper(x): return x * scale * shift
-    return helper
-helper = make_helper(2.0)
-shift = 1.0
-def f(x): return helper(x)
-"""
-
-
-def helper_plan(names):
-    helper = names["helper"]
-    return plan_of(
-        (glob("helper"), "guard", helper),
-        (glob("helper", ("cell", 0, "scale")), "input", 2.0),
-        (glob("helper", ("global", "shift")), "input", 1.0),
-    )
 
 
 def test_helper_made_again_from_the_same_code_matches_and_recompiles_only_the_getter():

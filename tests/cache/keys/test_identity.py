@@ -13,7 +13,7 @@ import pytest
 
 from jitad.cache.keys.guards import Unguardable, freeze, settled, show
 from jitad.cache.keys.identity import Same, code_key, unwrap
-from tests.cache.keys.test_signature import Level, Mode, Point, Settings
+from tests.cache.keys.classes import Level, Mode, Point, Settings
 
 # --- identity of functions --------------------------------------------------------------------------------------------
 

@@ -12,8 +12,7 @@ import pytest
 from jitad.cache.keys.captures import Path, Plan
 from jitad.cache.keys.guards import Unguardable
 from jitad.cache.keys.identity import unwrap
-from tests.cache.keys.test_captures import Model, X, cell, glob, make, module, plan_of
-from tests.cache.keys.test_helpers import HELPER, helper_plan
+from tests.cache.keys.plans import HELPER, Model, X, cell, glob, helper_plan, make, module, plan_of
 from tests.helpers.fetching import fetch_of
 
 

@@ -1,13 +1,10 @@
 """Signatures of calls and their difference in words."""
 
-import dataclasses
-import enum
 import functools
 import gc
 import math
 import time
 import weakref
-from collections import namedtuple
 from fractions import Fraction
 
 import numpy as np
@@ -15,23 +12,7 @@ import optree
 import pytest
 
 from jitad.cache.keys.signature import Signature, describe, difference, layout, leaf_names
-
-Point = namedtuple("Point", "mu sd")
-
-
-class Mode(enum.Enum):
-    FAST = 1
-    SLOW = 2
-
-
-class Level(enum.IntEnum):
-    LOW = 1
-
-
-@dataclasses.dataclass(frozen=True)
-class Settings:
-    mode: str
-    sizes: object = (1, 2)
+from tests.cache.keys.classes import Level, Mode, Point, Settings
 
 
 def sign(*arguments, **static):

@@ -80,17 +80,6 @@ def test_another_process_compiles_nothing_of_it(tmp_path):
     np.testing.assert_allclose(first["results"]["bound"], first["results"]["pointer"], rtol=1e-14)
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("JITAD_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(cache, "_persistent", None)
-    cache.configure(disk=True)
-    cache.clear()
-    yield tmp_path / "cache"
-    cache.configure(disk=False)
-    cache.clear()
-
-
 def kept_entries():
     return [e for e in cache.persistent_store().disk.entries() if e.meta.get("kind") == "code"]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jitad import cache, jit, jit_grad
-from tests.helpers.complex_cases import FAMILIES, OTHER, POINT, gradient, of_real, same, weighed
+from tests.helpers.cases.complex import FAMILIES, OTHER, POINT, gradient, of_real, same, weighed
 
 INTERPRETED = {"branch", "eigvalsh upper", "svd", "cholesky upper", "pinv", "matrix_power -1", "solve matrix",
                "solve real"}

@@ -9,10 +9,9 @@ from jitad.passes.differentiate.modes import pullback
 from jitad.tape.builder import Builder
 from jitad.tape.evaluate import evaluate
 from jitad.tape.types import Aval
-from tests.helpers.order_cases import FREE, GUARDED
-from tests.helpers.programs import call, compare, run
+from tests.helpers.cases.order import FREE, GUARDED, numbers, tape_of
+from tests.helpers.programs import call, compare, run, sweep_outputs
 from tests.helpers.source_backend import load_python
-from tests.trace.numpy_rules.test_order import numbers, tape_of
 
 OWN = frozenset({"traced q", "searchsorted sorter", "choose clip", "weights", "weights all"})    # guarded or refused
 INTO_ONE = 20
@@ -61,8 +60,6 @@ def test_as_python_source():
         "sort 0", "lexsort", "searchsorted", "interp xp", "cumprod 1", "delete argmax")]
     tape, inputs = together(rows, "float64")
     kernel, expected = run(tape, inputs)
-    from tests.compile.kernels.test_rows import sweep_outputs
-
     compare("source", sweep_outputs(load_python(kernel.program), kernel, inputs), expected, 1e-12, 10.0)
 
 

@@ -16,10 +16,10 @@ from jitad.primitives.reduce import contract, cumsum, reduce_sum
 from jitad.primitives.view import slice_dims
 from jitad.tape.builder import Value
 from jitad.tape.types import TABLE, Primitive
-from tests.helpers import checks
-from tests.helpers.checks import cases
+from jitad.testing import scalar
+from jitad.testing.rules import cases
 from tests.helpers.many import Many
-from tests.helpers.programs import argument, call, run
+from tests.helpers.programs import call, run, sweep_outputs
 from tests.helpers.source_backend import compile_python, load_python
 
 SAMPLED = [row for row in TABLE.values() if row.samples is not None]
@@ -61,7 +61,7 @@ def test_rows(rows: list[Primitive], dtype: str) -> None:
 
 def special_values(dtype: np.dtype[Any]) -> np.ndarray:
     if dtype.kind == "f":
-        return np.array(checks.SPECIAL["f8" if dtype == np.float64 else "f4"], dtype)
+        return np.array(scalar.SPECIAL["f8" if dtype == np.float64 else "f4"], dtype)
     if dtype.kind == "b":
         return np.array([False, True])
     info = np.iinfo(dtype)
@@ -296,17 +296,6 @@ def joined() -> Many:
     many.output("extrema", TABLE["reduce_min"](x, axes=(1,)), TABLE["reduce_any"](x > 0.5, axes=(0,)),
                 TABLE["maximum"](x, 0.0), TABLE["rint"](x), TABLE["polygamma"](TABLE["exp"](x), n=1))
     return many
-
-
-def sweep_outputs(sweep: Callable[..., Any], kernel: Kernel, inputs: Sequence[np.ndarray]) -> list[Any]:
-    """What a sweep of Python or numba puts into fresh arrays and returns."""
-    avals = [kernel.tape.nodes[o].aval for o in kernel.tape.outputs]
-    arrays = [np.full(a.shape, 77, a.dtype) for a in avals if a.ndim]
-    with np.errstate(all="ignore"):
-        status, *numbers = sweep(*map(argument, inputs), *arrays)
-    assert status == 0
-    made, scalars = iter(arrays), iter(numbers)
-    return [next(made) if a.ndim else next(scalars) for a in avals]
 
 
 @pytest.mark.parametrize("program", [logistic, lambda: logistic(9, "float32"), varying, joined],

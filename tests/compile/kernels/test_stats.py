@@ -7,8 +7,8 @@ import scipy.stats as st
 import jitad
 from jitad.tape.evaluate import evaluate
 from jitad.trace.pytree import leaves_of
+from tests.helpers.cases.stats import METHODS, arguments
 from tests.helpers.public import fresh  # noqa: F401
-from tests.helpers.stats_cases import METHODS, arguments
 
 TAILS = {("norm", "logcdf"), ("gamma", "sf"), ("t", "cdf"), ("cauchy", "ppf"), ("pareto", "var")}
 TABLE = [(name, method) for name, method in METHODS if method in ("logpdf", "logpmf") or (name, method) in TAILS]

@@ -12,7 +12,7 @@ from jitad.primitives.linalg.spectral import column
 from jitad.tape.builder import Builder
 from jitad.tape.evaluate import evaluate
 from jitad.tape.types import TABLE, Aval
-from tests.helpers.checks import cases
+from jitad.testing.rules import cases
 from tests.helpers.source_backend import load_python
 
 ROWS = ("cholesky", "cholesky_inverse", "cholesky_cotangent", "eigh", "svd", "qr", "lu_order", "lu_pivots", "lu",

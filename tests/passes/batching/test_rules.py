@@ -15,7 +15,7 @@ from jitad.primitives.core import stop_gradient
 from jitad.tape.builder import Builder
 from jitad.tape.evaluate import evaluate
 from jitad.tape.types import TABLE, Aval
-from tests.helpers.checks import Case, cases
+from jitad.testing.rules import Case, cases
 
 LENGTH = 3
 ROWS = [row for row in TABLE.values() if row.samples]

@@ -14,7 +14,7 @@ from jitad.passes.reroll.reroll import reroll
 from jitad.tape.builder import Builder
 from jitad.tape.evaluate import GuardMiss, evaluate
 from jitad.trace.record import record
-from tests.passes.reroll.test_reroll import Q, T, Y, garch_slots, hmm_vectors, kalman, rk4, rolled, scans
+from tests.passes.reroll.recurrences import Q, T, Y, garch_slots, hmm_vectors, kalman, rk4, rolled, scans
 
 rng = np.random.default_rng(5)
 

@@ -22,9 +22,9 @@ from jitad.primitives.view import slice_dims
 from jitad.tape.builder import Builder
 from jitad.tape.evaluate import evaluate
 from jitad.tape.types import TABLE, Aval
-from tests.api.control.test_programs import Random as Loop
-from tests.helpers.checks import Case, cases
+from jitad.testing.rules import Case, cases
 from tests.helpers.programs import Random as Program
+from tests.helpers.random_loops import Random as Loop
 
 F8 = np.dtype("f8")
 ROWS = [row for row in TABLE.values() if row.samples and row.kind not in ("input", "const")]

@@ -9,7 +9,7 @@ import pytest
 import jitad
 from jitad import hvp, jit, jit_grad, jvp, vjp
 from jitad.errors import ArgumentTypeError, ConcretizationError, MutationError, OutputError, UnsupportedOperationError
-from tests.helpers.complex_cases import (
+from tests.helpers.cases.complex import (
     FAMILIES,
     OTHER,
     POINT,

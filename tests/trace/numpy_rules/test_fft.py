@@ -15,7 +15,7 @@ from jitad.compile.routines.small_fft import convolution_length, factors, roots
 from jitad.errors import UnsupportedOperationError
 from jitad.tape.builder import Builder
 from jitad.tape.types import TABLE, Aval
-from tests.helpers.complex_cases import differences, gradient, same, valued, weighed
+from tests.helpers.cases.complex import differences, gradient, same, valued, weighed
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(6, 7))

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import math
 import operator
-import warnings
 
 import numpy as np
 import pytest
@@ -14,21 +13,7 @@ from scipy import special
 import jitad.trace.record  # noqa: F401  (fills the tables)
 from jitad.tape.evaluate import evaluate
 from jitad.trace.substitutes import SUBSTITUTES
-from tests.helpers.trace_cases import TABLE, flat, gradients, tape_of, traced
-
-
-def data(shapes, dtype, seed=0):
-    rng = np.random.default_rng(seed)
-    if np.dtype(dtype).kind == "i":
-        return [rng.integers(1, 5, size=s).astype(dtype) for s in shapes]
-    wide = [rng.uniform(0.3, 2.9, size=(*s, 2)).astype(dtype) for s in shapes]
-    return [w[..., 0] for w in wide]                                # strided
-
-
-def plain(function, args):
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return [np.asarray(r) for r in flat(function(*args))]
+from tests.helpers.cases.functions import TABLE, check_gradient, data, gradients, plain, tape_of, traced
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64"])
@@ -52,25 +37,6 @@ def test_value_and_gradient(label, function, shapes, dtype):
         np.testing.assert_allclose(g, e, rtol=tolerance, atol=tolerance, err_msg=label)
     if dtype == "float64":
         check_gradient(function, tape, args, expected)
-
-
-def check_gradient(function, tape, args, expected):
-    rng = np.random.default_rng(1)
-    floating = [e.dtype == np.float64 for e in expected]
-    if not any(floating):
-        return
-    weights = [rng.normal(size=e.shape).astype(e.dtype) if f else np.zeros(e.shape, e.dtype)
-               for e, f in zip(expected, floating, strict=True)]
-    directions = [rng.normal(size=a.shape) for a in args]
-    grads = gradients(tape, args, weights)
-    found = sum(float(np.sum(g * d)) for g, d in zip(grads, directions, strict=True))
-    h = 1e-5
-
-    def objective(t):
-        results = plain(function, [a + t * d for a, d in zip(args, directions, strict=True)])
-        return sum(float(np.sum(r * w)) for r, w, f in zip(results, weights, floating, strict=True) if f)
-    slope = (8 * (objective(h) - objective(-h)) - (objective(2 * h) - objective(-2 * h))) / (12 * h)
-    assert found == pytest.approx(slope, rel=2e-6, abs=2e-6)
 
 
 # --- indexing: random indices against NumPy --------------------------------------------------------

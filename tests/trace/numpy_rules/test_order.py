@@ -6,21 +6,13 @@ import warnings
 import numpy as np
 import pytest
 
-from jitad.cache.keys.identity import unwrap
 from jitad.passes.differentiate.modes import pullback
 from jitad.tape.builder import Builder
 from jitad.tape.evaluate import GuardMiss, evaluate
-from jitad.trace.record import record
-from tests.helpers.order_cases import FREE, GUARDED
+from tests.helpers.cases.order import FREE, GUARDED, numbers, tape_of
 
 TABLE = [(f"{family} {label}", f, shape) for family, rows in FREE.items() for label, f, shape in rows]
 ALL = TABLE + [(f"guarded {label}", f, shape) for label, f, shape in GUARDED]
-
-
-def tape_of(function, *args):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return record(unwrap(function), args).tape()
 
 
 def flat(result):
@@ -31,24 +23,6 @@ def plain(function, x):
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return flat(function(x))
-
-
-def numbers(shape, kind, seed=0):
-    """Data of one kind; the shape is cut out of a wider array, so that it is strided."""
-    rng = np.random.default_rng(seed)
-    x = rng.uniform(-0.6, 2.9, size=(*shape, 2))[..., 0]
-    if kind == "int64":
-        return np.asarray(rng.integers(-1, 5, size=shape))
-    if kind == "float32":
-        return x.astype(np.float32)
-    if kind == "ties":
-        return np.round(x * 2) / 2
-    if kind == "nan" and x.size > 2:
-        x.reshape(-1)[[1, -1]] = np.nan
-        x = np.asfortranarray(x)
-    if kind == "infinite" and x.size > 2:
-        x.reshape(-1)[[0, 2]] = np.inf, -np.inf
-    return x
 
 
 KINDS = ("float64", "float32", "int64", "ties", "nan", "infinite")

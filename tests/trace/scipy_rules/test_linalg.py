@@ -9,8 +9,7 @@ import jitad.trace.record  # noqa: F401  (fills the tables)
 from jitad.errors import UnsupportedOperationError
 from jitad.tape.evaluate import evaluate
 from jitad.trace.substitutes import SUBSTITUTES
-from tests.helpers.trace_cases import tape_of
-from tests.trace.numpy_rules.test_functions import check_gradient, data, plain
+from tests.helpers.cases.functions import check_gradient, data, plain, tape_of
 
 SQUARE, BATCH, TALL, WIDE, PAIR = (3, 3), (2, 3, 3), (4, 3), (2, 4), ((3, 3), (3, 3))
 

@@ -8,7 +8,7 @@ import scipy.stats as st
 
 from jitad.tape.evaluate import evaluate
 from jitad.trace.scipy_rules.stats.distributions import stand_in
-from tests.helpers.trace_cases import gradients, tape_of
+from tests.helpers.cases.functions import gradients, tape_of
 
 FAR = 1e200
 

@@ -15,8 +15,8 @@ from jitad.trace.record import record
 from jitad.trace.scipy_rules.stats.distributions import stand_in
 from jitad.trace.scipy_rules.stats.rules import RULES
 from jitad.trace.scipy_rules.stats.standing import distributions, standing
-from tests.helpers.stats_cases import METHODS, UNIVARIATE, arguments, differentiable, invalid_arguments, is_discrete
-from tests.helpers.trace_cases import gradients, tape_of
+from tests.helpers.cases.functions import gradients, tape_of
+from tests.helpers.cases.stats import METHODS, UNIVARIATE, arguments, differentiable, invalid_arguments, is_discrete
 
 NAMES = [f"{name}.{method}" for name, method in METHODS]
 

@@ -3,7 +3,12 @@
 `FREE` functions record no guard: their integers are computed by the tape. `GUARDED` ones depend on counts."""
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
+
+from jitad.cache.keys.identity import unwrap
+from jitad.trace.record import record
 
 M, V, T3 = (3, 4), (6,), (2, 3, 4)
 METHODS = ("inverted_cdf", "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf", "hazen",
@@ -209,3 +214,27 @@ GUARDED = [
     ("delete traced mask", lambda x: np.delete(x, x > 1), V),
     ("allclose", lambda x: x if np.allclose(x, 1) else -x, V),
 ]
+
+
+def tape_of(function, *args):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return record(unwrap(function), args).tape()
+
+
+def numbers(shape, kind, seed=0):
+    """Data of one kind; the shape is cut out of a wider array, so that it is strided."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-0.6, 2.9, size=(*shape, 2))[..., 0]
+    if kind == "int64":
+        return np.asarray(rng.integers(-1, 5, size=shape))
+    if kind == "float32":
+        return x.astype(np.float32)
+    if kind == "ties":
+        return np.round(x * 2) / 2
+    if kind == "nan" and x.size > 2:
+        x.reshape(-1)[[1, -1]] = np.nan
+        x = np.asfortranarray(x)
+    if kind == "infinite" and x.size > 2:
+        x.reshape(-1)[[0, 2]] = np.inf, -np.inf
+    return x

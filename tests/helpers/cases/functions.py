@@ -3,8 +3,10 @@ from __future__ import annotations
 
 import copy
 import operator
+import warnings
 
 import numpy as np
+import pytest
 import scipy.linalg
 from scipy import special
 
@@ -309,3 +311,36 @@ INDEXING = [
 ]
 
 TABLE = OPERATORS + UFUNCS + ELEMENTWISE + SHAPE + REDUCTIONS + PRODUCTS + NORMS + SOLVERS + INDEXING
+
+
+def data(shapes, dtype, seed=0):
+    rng = np.random.default_rng(seed)
+    if np.dtype(dtype).kind == "i":
+        return [rng.integers(1, 5, size=s).astype(dtype) for s in shapes]
+    wide = [rng.uniform(0.3, 2.9, size=(*s, 2)).astype(dtype) for s in shapes]
+    return [w[..., 0] for w in wide]                                # strided
+
+
+def plain(function, args):
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [np.asarray(r) for r in flat(function(*args))]
+
+
+def check_gradient(function, tape, args, expected):
+    rng = np.random.default_rng(1)
+    floating = [e.dtype == np.float64 for e in expected]
+    if not any(floating):
+        return
+    weights = [rng.normal(size=e.shape).astype(e.dtype) if f else np.zeros(e.shape, e.dtype)
+               for e, f in zip(expected, floating, strict=True)]
+    directions = [rng.normal(size=a.shape) for a in args]
+    grads = gradients(tape, args, weights)
+    found = sum(float(np.sum(g * d)) for g, d in zip(grads, directions, strict=True))
+    h = 1e-5
+
+    def objective(t):
+        results = plain(function, [a + t * d for a, d in zip(args, directions, strict=True)])
+        return sum(float(np.sum(r * w)) for r, w, f in zip(results, weights, floating, strict=True) if f)
+    slope = (8 * (objective(h) - objective(-h)) - (objective(2 * h) - objective(-2 * h))) / (12 * h)
+    assert found == pytest.approx(slope, rel=2e-6, abs=2e-6)

@@ -1,0 +1,32 @@
+"""Processes that work on the store on disk at the same time."""
+import os
+import signal
+import sys
+import time
+
+PATIENCE = 30
+
+
+def start(job):
+    """Run `job` in a child process, whose exit status is 0 only if it returns."""
+    child = os.fork()
+    if child:
+        return child
+    try:
+        job()
+        os._exit(0)
+    except BaseException as error:
+        print(repr(error), file=sys.__stderr__, flush=True)
+        os._exit(1)
+
+
+def wait(child):
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return status
+        time.sleep(0.005)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    raise AssertionError("a process hangs")
