@@ -31,10 +31,7 @@ INSIDE = {
 
 NUMBA_OUTSIDE = {"jitad/integrations/nutpie.py": "a C function that copies a vector, made once when first needed"}
 
-UPWARD_AT_MOST = 0
-CIRCLES_AT_MOST = 3
-PRIVATE_USES_AT_MOST = 37
-PRIMITIVES_OUTSIDE_AT_MOST = 2
+PRIVATE_USES_AT_MOST = 17
 
 
 def test_every_room_has_a_floor():
@@ -49,7 +46,7 @@ def test_imports_go_strictly_downward():
             other = room_of(target)
             if other != room and (FLOOR[other] >= FLOOR[room] or (room, other) in STRANGERS):
                 wrong.append(f"{path.relative_to(ROOT)}:{line} imports {target}")
-    assert len(wrong) <= UPWARD_AT_MOST, "\n".join(wrong)
+    assert not wrong, "\n".join(wrong)
 
 
 def test_imports_inside_a_room_go_strictly_downward():
@@ -65,7 +62,7 @@ def test_imports_inside_a_room_go_strictly_downward():
 
 def test_no_circle_of_imports():
     found = circles(graph())
-    assert len(found) <= CIRCLES_AT_MOST, "\n".join(map(str, found))
+    assert not found, "\n".join(map(str, found))
 
 
 def test_private_names_stay_in_their_file():
@@ -78,7 +75,7 @@ def test_primitives_are_made_in_their_room():
     made = [f"{path.relative_to(ROOT)}:{node.lineno}" for module, path in MODULES.items()
             if room_of(module) != "primitives" and module != "jitad.tape.types" for node in ast.walk(parsed(path))
             if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "Primitive"]
-    assert len(made) <= PRIMITIVES_OUTSIDE_AT_MOST, made
+    assert not made
 
 
 def test_numba_lives_in_one_room():

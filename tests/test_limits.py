@@ -12,11 +12,6 @@ FOLDERS = {folder.relative_to(ROOT).as_posix(): [path for path in ALL_FILES if p
                                                  and path.name != "__init__.py"]
            for folder in sorted({path.parent for path in ALL_FILES})}
 
-LONG_FILES_AT_MOST = 0
-LONG_BODIES_AT_MOST = 1
-SHARED_CLASS_NAMES_AT_MOST = 1
-COMPARISONS_AT_MOST = 173
-
 
 def test_few_files_stand_beside_the_rooms():
     assert len(FOLDERS["jitad"]) <= 5
@@ -34,14 +29,13 @@ def test_a_family_of_files_is_a_folder():
 
 
 def test_no_file_is_longer_than_can_be_read():
-    long = [str(path.relative_to(ROOT)) for path in ALL_FILES if path.read_text().count("\n") > 400]
-    assert len(long) <= LONG_FILES_AT_MOST, long
+    assert not [str(path.relative_to(ROOT)) for path in ALL_FILES if path.read_text().count("\n") > 400]
 
 
 def test_no_function_is_longer_than_a_page():
     long = [f"{path.relative_to(ROOT)}:{node.lineno} {node.name}" for path in FILES for node in ast.walk(parsed(path))
             if isinstance(node, FUNCTIONS) and body_length(node) > 50]
-    assert len(long) <= LONG_BODIES_AT_MOST, long
+    assert not long
 
 
 def test_a_class_name_stands_in_one_file():
@@ -50,8 +44,7 @@ def test_a_class_name_stands_in_one_file():
         for node in ast.walk(parsed(path)):
             if isinstance(node, ast.ClassDef):
                 places[node.name].add(module_of(path))
-    shared = {name: sorted(modules) for name, modules in places.items() if len(modules) > 1}
-    assert len(shared) <= SHARED_CLASS_NAMES_AT_MOST, shared
+    assert not {name: sorted(modules) for name, modules in places.items() if len(modules) > 1}
 
 
 def test_rows_are_seldom_asked_who_they_are():
@@ -59,7 +52,7 @@ def test_rows_are_seldom_asked_who_they_are():
     asked = re.compile(r"prim\.name\b|prim\.kind\b|\bprim is\b|prim not in|prim in ")
     found = {module: len(asked.findall(path.read_text())) for module, path in MODULES.items()
              if room_of(module) != "primitives"}
-    assert sum(found.values()) <= COMPARISONS_AT_MOST, {module: n for module, n in found.items() if n}
+    assert sum(found.values()) <= 60, {module: n for module, n in found.items() if n}
 
 
 def test_the_wheel_holds_every_package():

@@ -128,7 +128,7 @@ def elementwise(name: str, ufunc: np.ufunc, partials: Callable[..., Any] | None 
         intervals = (intervals,) * ufunc.nin
 
     def samples(rng: np.random.Generator) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
-        return [(tuple(_draw(rng, i, shape) for i in intervals), {}) for shape in ((2, 3), (5,), ())]
+        return [(tuple(draw(rng, i, shape) for i in intervals), {}) for shape in ((2, 3), (5,), ())]
 
     return pointwise(name, ufunc, infer, partials=partials, scalar=code, ufunc=ufunc, samples=samples, **traits)
 
@@ -140,7 +140,7 @@ def pointwise(name: str, evaluate: Callable[..., Any], infer: Callable[..., Aval
                      separable=True, **traits)
 
 
-def _draw(rng: np.random.Generator, interval: Any, shape: tuple[int, ...]) -> Any:
+def draw(rng: np.random.Generator, interval: Any, shape: tuple[int, ...]) -> Any:
     """Random numbers of an interval; integers of a range."""
     if isinstance(interval, range):
         return np.asarray(rng.integers(interval.start, interval.stop, shape))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from jitad.errors import UnsupportedOperationError
-from jitad.primitives.core import _draw, elementwise, loop_dtypes, pointwise, select
+from jitad.primitives.core import draw, elementwise, loop_dtypes, pointwise, select
 from jitad.primitives.elementwise import absolute, le
 from jitad.primitives.numeric import ARRAYS, ROUTINES
 from jitad.primitives.scipy_ufuncs import ufuncs
@@ -74,7 +74,7 @@ def own(name: str, partials: Callable[..., Any], domain: Any, evaluate: Callable
     intervals = domain if isinstance(domain[0], tuple) else (domain,)
 
     def samples(rng: np.random.Generator) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
-        return [(tuple(_draw(rng, i, shape) for i in intervals), {}) for shape in ((2, 3), ())]
+        return [(tuple(draw(rng, i, shape) for i in intervals), {}) for shape in ((2, 3), ())]
 
     return pointwise(name, value, lambda *avals: Aval(avals[0].shape, floats(*(a.dtype for a in avals))[-1]),
                      cost=cost, partials=partials, scalar=code_of(f"special_{name}"), samples=samples,
