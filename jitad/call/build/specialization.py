@@ -28,6 +28,8 @@ from jitad.trace.recorder import uncollected
 if TYPE_CHECKING:
     from jitad.compile.tapemachine.machine import TapeMachine
 
+OBJECTS, NODE = 30_000, 700    # bytes of the Python objects around a small tape, and of a node on it, as measured
+
 _living: weakref.WeakSet[Specialization] = weakref.WeakSet()
 
 
@@ -97,8 +99,9 @@ class Specialization:
 
     @property
     def nbytes(self) -> int:
-        """Machine code and constants."""
-        return sum(kernel.nbytes for kernel in [*self.kernels.values(), *self.bound.values()])
+        """What is held: the tape, what is told of a call, machine code and constants."""
+        kernels = sum(kernel.nbytes for kernel in [*self.kernels.values(), *self.bound.values()])
+        return OBJECTS + NODE * len(self.recorded or ()) + kernels
 
     @property
     def seconds(self) -> float:

@@ -80,7 +80,7 @@ class BoundKernel:
     @property
     def nbytes(self) -> int:
         """Machine code and constants."""
-        return len(self._native.code) if self._native is not None else 0
+        return self._native.nbytes if self._native is not None else 0
 
     def function(self, data: Sequence[Any], otherwise: Callable[..., Any]) -> Callable[..., Any]:
         """The kernel of the free inputs, with `data` for the others, which must not be written from now on;

@@ -99,7 +99,7 @@ class Kernel:
     @property
     def nbytes(self) -> int:
         """Machine code and constants."""
-        return len(self.native.code)
+        return self.native.nbytes
 
     @property
     def _arrays(self) -> list[bool]:

@@ -31,4 +31,4 @@ class StoredKernel:
 
     @property
     def nbytes(self) -> int:
-        return len(self.native.code)
+        return self.native.nbytes

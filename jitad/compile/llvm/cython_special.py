@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from llvmlite import binding
-
+from jitad.compile.llvm.symbols import ADDRESSES
 from jitad.primitives.scipy_ufuncs import load
 
 PREFIX = "jitad_special_"
@@ -76,7 +75,7 @@ def register(symbol: str) -> None:
     capsule = load("cython_special").__pyx_capi__[symbol]
     name = _python("PyCapsule_GetName", ctypes.c_char_p, ctypes.py_object)(capsule)
     address = _python("PyCapsule_GetPointer", ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(capsule, name)
-    binding.add_symbol(PREFIX + symbol, address)
+    ADDRESSES[PREFIX + symbol] = address
 
 
 def register_named(code: bytes) -> None:

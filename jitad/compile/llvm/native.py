@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import time
 from dataclasses import dataclass, field
 from functools import cache
@@ -12,11 +13,16 @@ from llvmlite import binding
 
 from jitad.compile.llvm.cython_special import register_named
 from jitad.compile.llvm.ir import Module
+from jitad.compile.llvm.symbols import named_in
 
 VECTOR_WIDTH = 512             # bits to prefer where the processor has them (LLVM alone takes 256); 0: LLVM's choice
 
 # Gathers of single loads: on AMD's processors, and on Intel's with the cure for Downfall, the instruction is slower.
 NO_GATHER = ",+prefer-no-gather"
+
+LINKED = 24 << 10              # bytes of pages that are not full, and of the linker's own tables, as measured
+
+_numbers = itertools.count()   # of libraries, whose names are never used twice
 
 
 @dataclass(frozen=True)
@@ -24,17 +30,25 @@ class Native:
     """Compiled code; it lives as long as this handle. `seconds`: parsing, optimising, generating code.
     `code` is the object file, which `load_code` takes in another process."""
 
-    engine: Any
+    library: Any
     seconds: tuple[float, float, float]
     code: bytes = b""
-    _addresses: dict[str, int] = field(default_factory=dict, compare=False, repr=False)
+    _found: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def address(self, name: str) -> int:
-        found = self._addresses.get(name) or self.engine.get_function_address(name)
-        if not found:
-            raise KeyError(name)
-        self._addresses[name] = found
-        return found
+        """Where the function `name` begins; `KeyError` if there is none."""
+        found = self._found.get(name)
+        if found is None:
+            try:
+                found = self._found[name] = _linker().lookup(self.library.name, name)
+            except RuntimeError:
+                raise KeyError(name) from None
+        return int(found[name])
+
+    @property
+    def nbytes(self) -> int:
+        """What is held: the object file, its code in memory, and what the linker keeps of a library."""
+        return 2 * len(self.code) + LINKED
 
     def function(self, name: str, *kinds: Any) -> Any:
         """`name` as a function of ctypes that returns an int64; it runs without the GIL."""
@@ -92,18 +106,22 @@ def compile_module(source: str | Module, level: int = 2, vector_width: int = VEC
     optimise(module, machine, level)
     optimised = time.perf_counter()
     code = machine.emit_object(module)
-    engine = _linked(code, machine)
-    return Native(engine, (parsed - start, optimised - parsed, time.perf_counter() - optimised), code)
+    return Native(_linked(code), (parsed - start, optimised - parsed, time.perf_counter() - optimised), code)
 
 
-def _linked(code: bytes, machine: Any) -> Any:
-    """The engine that holds an object file, linked into this process."""
-    module = binding.parse_assembly("")
-    module.triple, module.data_layout = machine.triple, str(machine.target_data)
-    engine = binding.create_mcjit_compiler(module, machine)
-    engine.add_object_file(binding.ObjectFileRef.from_data(code))
-    engine.finalize_object()
-    return engine
+@cache
+def _linker() -> Any:
+    """One for the process. Each object file is a library of its own in it and is unloaded with its handle; an engine
+    for each would hold a machine with tables of 0.9 MB."""
+    return binding.create_lljit_compiler(target_machine(), suppress_errors=True)
+
+
+def _linked(code: bytes) -> Any:
+    """The library that an object file becomes in this process."""
+    builder = binding.JITLibraryBuilder().add_object_img(code).add_current_process()
+    for name, address in named_in(code).items():
+        builder.import_symbol(name, address)
+    return builder.link(_linker(), f"kernel {next(_numbers)}")
 
 
 def load_code(code: bytes) -> Native:
@@ -111,8 +129,8 @@ def load_code(code: bytes) -> Native:
     calls by name (libm, and the routines after `register_symbols`) must be there; SciPy's functions are looked up."""
     start = time.perf_counter()
     register_named(code)
-    engine = _linked(code, target_machine())
-    return Native(engine, (0.0, 0.0, time.perf_counter() - start), code)
+    library = _linked(code)
+    return Native(library, (0.0, 0.0, time.perf_counter() - start), code)
 
 
 def preferring(bits: int) -> str:

@@ -14,8 +14,7 @@ from importlib.util import module_from_spec
 from pathlib import Path
 from typing import Any
 
-from llvmlite import binding
-
+from jitad.compile.llvm.symbols import ADDRESSES
 from jitad.compile.routines import (  # noqa: F401  (they register their routines)
     cholesky,
     cotangent,
@@ -74,7 +73,7 @@ def register_symbols() -> None:
     for module, names in EXTERNAL.items():
         capsules = _cython_module(module).__pyx_capi__
         for name in (prefix + n for n in names for prefix in "ds"):
-            binding.add_symbol(f"jitad_{name}", pointer_of(capsules[name], name_of(capsules[name])))
+            ADDRESSES[f"jitad_{name}"] = pointer_of(capsules[name], name_of(capsules[name]))
 
 
 def _cython_module(name: str) -> Any:
