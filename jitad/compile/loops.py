@@ -2,7 +2,7 @@
 
 A `Program` is a list of statements over named buffers and scalar variables. It
 is the seam to the machine: `lower` writes it, the emitters turn it into Python
-source or LLVM IR, nothing else reads it. Scalar arithmetic is in `scalar`.
+source or LLVM IR, nothing else reads it. Scalar arithmetic is in `jitad.tape.expr`.
 
 Meaning of the statements:
 

@@ -20,7 +20,7 @@ NAMES = {"lgamma": "gammaln", "digamma": "psi"}
 
 
 class Numeric(Protocol):
-    """What algorithms call; `name` in `call` is a math function of `vectormath` or, after ``special_``, of SciPy."""
+    """What algorithms call; `name` in `call` is a math function of the compiler or, after ``special_``, of SciPy."""
 
     def call(self, name: str, *operands: Any) -> Any: ...
     def select(self, condition: Any, a: Any, b: Any) -> Any: ...

@@ -1,7 +1,7 @@
 """Scalar expressions: the arithmetic of the loop language.
 
 An `Expr` is one scalar operation applied to other expressions. The emitters
-print or build them, `vectormath` writes its expansions in them. Operations are
+print or build them, `jitad.compile.math` writes its expansions in them. Operations are
 those a machine has: nothing here knows of arrays, tapes or numba.
 
 dtypes are tags: ``"f8"`` float64, ``"f4"`` float32, ``"i8"`` int64, ``"b1"`` bool.
@@ -29,7 +29,7 @@ cast              a                       the dtype of the Expr (C conversion)
 loop              `Repeat`, first, ...    several f8, of which `carried` is one
 sum               `Terms`                 several f8, of which `carried` is one
 carried           loop or sum, place      f8
-(any other name)  a, ...                  a math function, see `vectormath`
+(any other name)  a, ...                  a math function, see `jitad.compile.math`
 ================= ======================= =======================================
 """
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 The function takes raw pointers (inputs by pointer, with strides in bytes where they are
 not contiguous; numbers by value; outputs and scalar results by pointer) and returns the
-status. It is called by the entry in the same module (`entry_llvm`), or by a C callback
-(`callback`).
+status. It is called by the entry in the same module (`jitad.compile.entry.emit`), or by a C callback
+(`jitad.compile.entry.callback`).
 """
 from __future__ import annotations
 

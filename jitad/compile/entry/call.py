@@ -33,7 +33,7 @@ def python_function(native: Native, hits: ctypes.c_int64 | None = None,
 
     What the kernel does not serve is a `Miss`, or for `otherwise`, which is called instead. It does not serve any call
     once another object is found at a place of the `guards`. Calls that it serves are counted in `hits`. An entry with
-    bound data (`entry_bound`) finds them as words behind the table.
+    bound data (`bound`) finds them as words behind the table.
     """
     hits = ctypes.c_int64() if hits is None else hits
     rows = b"".join(map(_row, guards))

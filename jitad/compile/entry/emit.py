@@ -108,7 +108,7 @@ class EntryWriter:
         self.builder.ret(NULL)
 
     def guards(self) -> None:
-        """Go on if each `Place` (see `entry_call`) still has its object."""
+        """Go on if each `Place` (see `call`) still has its object."""
         row, found = self.builder.alloca(POINTER), self.builder.alloca(POINTER)
         self.builder.store(self.object("guards"), row)
         look, more, item, gone, word, compare, other, done = (self.function.append_basic_block(name) for name in (

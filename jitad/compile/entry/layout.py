@@ -33,7 +33,7 @@ OBJECTS = {"ndarray": np.ndarray, "float": float, "int": int, "bool": bool, "Tru
            **{f"{name}.dtype": np.dtype(name) for name in DTYPE_TAGS},
            **{f"{name}.type": scalar_types(name)[0] for name in DTYPE_TAGS},
            **{f"{name}.alias": scalar_types(name)[-1] for name in DTYPE_TAGS}}
-OWN = ("hits", "otherwise", "guards", "guards_end")    # of one built-in function: see `entry_call`
+OWN = ("hits", "otherwise", "guards", "guards_end")    # of one built-in function: see `call`
 CELLS = {name: number for number, name in enumerate(("new_array", *FUNCTIONS, *OBJECTS, *OWN))}
 _SPELLED = b"<" if sys.byteorder == "little" else b">"
 _NATIVE = {1: "|"}                                     # NumPy's sign for the byte order of one byte; "=" for more

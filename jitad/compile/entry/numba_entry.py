@@ -1,4 +1,4 @@
-"""The way into a kernel where the layout of Python's objects is not known (see `entry_layout`): through numba.
+"""The way into a kernel where the layout of Python's objects is not known (see `layout`): through numba.
 
 numba compiles a thin function that takes the arrays apart, checks their shapes, allocates the results and
 calls the sweep. Slower to compile and to call; nothing else imports numba to run a kernel.

@@ -10,7 +10,7 @@ from jitad.compile.llvm.native import load_code
 
 
 class StoredKernel:
-    """What `runtime.Kernel` is to a call, without a tape. `exact` as there."""
+    """What `Kernel` is to a call, without a tape. `exact` as there."""
 
     exact = saved = True
     seconds = 0.0

@@ -1,6 +1,6 @@
 """Branch-free modified Bessel functions of orders 0 and 1 in machine operations.
 
-The table of this family is `vectormath`; the conventions are those of `vectormath_explog`.
+The table of this family is `table`; the conventions are those of `explog`.
 """
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Branch-free inverse trigonometric and inverse hyperbolic functions in machine operations.
 
-The conventions are those of `vectormath_explog`.
+The conventions are those of `explog`.
 """
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Branch-free powers in machine operations: pow, cbrt, hypot.
 
-The conventions are those of `vectormath_explog`. A power needs the logarithm to about 64 bits, because the exponential
+The conventions are those of `explog`. A power needs the logarithm to about 64 bits, because the exponential
 turns its absolute error, up to 745 times larger, into a relative one.
 """
 from __future__ import annotations

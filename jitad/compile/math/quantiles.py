@@ -1,8 +1,8 @@
 """Branch-free quantiles of the normal distribution and the inverse error functions in machine operations.
 
-The table of this family is `vectormath`; the conventions are those of `vectormath_explog`. A rational approximation
+The table of this family is `table`; the conventions are those of `explog`. A rational approximation
 of about seven digits, found by least squares with values of mpmath, takes one step of Halley's method, which makes its
-error the cube; the residual is of the functions of `vectormath_special`.
+error the cube; the residual is of the functions of `special`.
 """
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Branch-free error functions and gamma functions in machine operations.
 
-The table of this family is `vectormath`; the conventions are those of `vectormath_explog`.
+The table of this family is `table`; the conventions are those of `explog`.
 Coefficients are Chebyshev interpolants derived with mpmath at 60 digits.
 """
 from __future__ import annotations

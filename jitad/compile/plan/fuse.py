@@ -140,7 +140,7 @@ class _Planner:
     def __init__(self, tape: Tape, layouts: tuple[str, ...], materialised: set[int],
                  summed: dict[int, list[int]], known: dict[Any, list[Root]] | None = None):
         self.known = known or {}            # roots of an earlier plan, which read the same here
-        self.kept: dict[Root, int | None] = {}
+        self.value_axes: dict[Root, int | None] = {}
         self.columns_first = {i for i, layout in zip(tape.inputs, layouts, strict=True) if layout == "F"}
         self.tape, self.materialised, self.summed = tape, materialised, summed
         self.groups: list[Group] = []
@@ -156,7 +156,7 @@ class _Planner:
             self.roots[number] = []
             for root in pending:
                 self._read(root, known is not None)
-                self._place(root)
+                self._put_in_group(root)
             self.roots[number] = pending
         return FusionPlan(self.tape, self.materialised, self.roots, self.groups)
 
@@ -196,7 +196,7 @@ class _Planner:
             self.roots[check] = known or [check_root(check, self.tape)]
             root, = self.roots[check]
             self._read(root, known is not None)
-            self._place(root)
+            self._put_in_group(root)
         return check
 
     def _order(self, root: Root) -> tuple[int, ...]:
@@ -216,7 +216,7 @@ class _Planner:
                 best, order = size, [int(v[1:]) for v in names]
         return tuple([d for d in looped if d not in order] + order)
 
-    def _place(self, root: Root) -> None:
+    def _put_in_group(self, root: Root) -> None:
         kind = root.kind if root.kind in ("call", "running", "scan") else "loop" if root.order else "scalar"
         length = root.extents[root.axis] if root.axis is not None else 0
         earliest = 0
@@ -247,7 +247,7 @@ class _Planner:
             return False
         if made.extents[made.axis] != reader.extents[reader.axis] or len(self.roots.get(made.node, [made])) > 1:
             return False
-        place = self._kept_place(made)
+        place = self._value_axis(made)
         index = at[place] if place is not None and place < len(at) else None
         return isinstance(index, Affine) and index.is_variable(f"d{reader.axis}")
 
@@ -261,14 +261,14 @@ class _Planner:
             self.tape.nodes[number].prim is wrapped and index in self.tape.nodes[number].inputs)]
         return bool(used) and all(isinstance(i, Affine) and i.is_variable(f"d{reader.axis}") for i in used)
 
-    def _kept_place(self, made: Root) -> int | None:
-        """The dimension of the made value that is the root's axis, if it is kept."""
-        if made not in self.kept:
+    def _value_axis(self, made: Root) -> int | None:
+        """The axis of the made value that is the root's own, if it has it."""
+        if made not in self.value_axes:
             pull = Pull(self.tape, self.materialised, _placeholder)
             target = made.target(pull, made.at({d: f"d{d}" for d in made.looped}))
-            self.kept[made] = next((place for place, index in enumerate(target) if isinstance(
+            self.value_axes[made] = next((place for place, index in enumerate(target) if isinstance(
                 index, Affine) and index.is_variable(f"d{made.axis}")), None)
-        return self.kept[made]
+        return self.value_axes[made]
 
     def _scattered(self, root: Root) -> bool:
         """Whether the target's index is computed: such a loop does not vectorise and would keep others from it."""

@@ -1,4 +1,4 @@
-"""The transforms of `routines_fft` for generated source that runs as Python."""
+"""The transforms of `jitad.compile.routines.fft` for generated source that runs as Python."""
 from __future__ import annotations
 
 from typing import Any

@@ -1,6 +1,6 @@
 """The tape machine: long irregular tapes of operations on numbers, without compiling them.
 
-A tape becomes a program for one of the interpreters of `tapemachine_llvm`: operations that do not wait for one another
+A tape becomes a program for one of the interpreters of `interpreter`: operations that do not wait for one another
 and have the same op-code run side by side. The reverse sweep is the same program read backwards, with no tape of its
 own. Values and cotangents lie in memory that belongs to one call at a time.
 """
@@ -136,7 +136,7 @@ def _taken(memory: np.ndarray, places: np.ndarray, aval: Aval, plus: float | Non
 
 @dataclass(eq=False)
 class MachineKernel:
-    """What `runtime.Kernel` is to a call. It takes arrays in any layout, and is not stored on the disk."""
+    """What `Kernel` is to a call. It takes arrays in any layout, and is not stored on the disk."""
 
     machine: TapeMachine
     kinds: tuple[ArgumentType, ...]

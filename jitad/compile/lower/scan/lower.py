@@ -1,7 +1,7 @@
 """Lowering of `scan`: a sequential loop of its own.
 
 Scalar carries are variables, the elements of scanned arrays are loads at the position of the step, stacks are
-stores. A body of scalars and small arrays is written out element by element (`scan_unroll`), so that everything
+stores. A body of scalars and small arrays is written out element by element (`unroll`), so that everything
 stays in registers; any other body goes through the planner like a tape of its own, with its carries in buffers.
 """
 from __future__ import annotations
