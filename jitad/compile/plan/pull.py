@@ -36,6 +36,11 @@ def converted(x: Expr, dtype: str) -> Expr:
     return cast(x, dtype)
 
 
+def plain_view(node: Node) -> bool:
+    """Whether a node is a view or a reshape: at no computed places."""
+    return node.prim.rearranges and len(node.inputs) == 1
+
+
 class Pull:
     """Expressions for one set of loops: the same element of a node is the same `Expr`."""
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from jitad.compile.plan.index import Affine, Indices, as_expr, through, variable, weighted
-from jitad.compile.plan.pull import Pull
+from jitad.compile.plan.pull import Pull, plain_view
 from jitad.passes.optimise.crossed import addends, private
 from jitad.primitives.elementwise import add
 from jitad.primitives.reduce import parse
@@ -199,11 +199,6 @@ def _own_roots(target: int, node: Node, tape: Tape) -> list[Root]:
     """Those that make `node` at the place of `target`, which may be a sum of it and others."""
     made = ROOTS.get(node.prim.kind, map_root)(target, node, tape)
     return made if isinstance(made, list) else [made]
-
-
-def plain_view(node: Node) -> bool:
-    """Whether a node is a view or a reshape: at no computed places."""
-    return node.prim.rearranges and len(node.inputs) == 1
 
 
 def adds_up(node: Node) -> bool:

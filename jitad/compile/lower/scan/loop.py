@@ -24,6 +24,10 @@ class ScanLoop:
         self.before: list[Statement] = []
         self.after: list[Statement] = []
 
+    def fresh(self) -> int:
+        """A number for a new variable."""
+        return self.scope.fresh()
+
     def unique(self, name: str) -> str:
         """A name of that kind that nothing else in the kernel has."""
         return self.scope.unique(name)

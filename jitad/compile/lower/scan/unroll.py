@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from jitad.compile.loops import STATUS_INDEX, STATUS_RANGE, Let, Return, Statement, tag
-from jitad.compile.lower.scan.loop import ScanLoop
 from jitad.compile.lower.scan.matrices import STRAIGHT, Matrices
 from jitad.compile.plan.index import Affine, Indices, as_expr
-from jitad.compile.plan.pull import Pull
-from jitad.compile.plan.roots import plain_view
+from jitad.compile.plan.pull import Pull, plain_view
 from jitad.primitives.elementwise import add
 from jitad.primitives.reduce import parse
 from jitad.primitives.scalars import maximum, minimum, truth
@@ -71,16 +69,30 @@ def _work(nodes: Any, node: Node) -> int:
     return max([node.aval.size, *(nodes[i].aval.size for i in node.inputs if not nodes[i].is_leaf)])
 
 
+class Around(Protocol):
+    """What the code of a body sees of the loop around it."""
+
+    form: Form
+    position: Affine
+    before: list[Statement]
+
+    def operand(self, place: int, at: Indices) -> Expr:
+        """An element of a scanned array's row, or of an invariant, seen from a step."""
+
+    def fresh(self) -> int:
+        """A number for a new variable."""
+
+
 class Unrolled:
     """Writes the statements of one step. `values[number]` has the elements of a node in C order."""
 
-    def __init__(self, loop: ScanLoop, carried: list[list[Expr]]):
+    def __init__(self, loop: Around, carried: list[list[Expr]]):
         self.loop, self.form, self.body = loop, loop.form, loop.form.body
         self.places = {number: place for place, number in enumerate(self.body.inputs)}
         self.values: dict[int, list[Expr]] = dict(zip(self.body.inputs, carried, strict=False))
         self.known: dict[tuple[int, Indices], Expr] = {}
         self.statements: list[Statement] = []
-        self.suffix = f"{loop.scope.fresh()}_"
+        self.suffix = f"{loop.fresh()}_"
         self.checks: set[tuple[int, int]] = set()
         self.stops = {n for n in range(len(self.body.nodes)) if self._named(n)}
         self.pull = _BodyPull(self)
@@ -129,7 +141,7 @@ class Unrolled:
         """A variable with this value."""
         if value.op in LEAVES:
             return value
-        name = name or f"v_{self.loop.scope.fresh()}_"
+        name = name or f"v_{self.loop.fresh()}_"
         self.statements.append(Let(name, value))
         return var(name, value.dtype)
 
@@ -152,7 +164,7 @@ class Unrolled:
             return value
         known = self.known.get(key)
         if known is None:
-            name = f"{self.body.names[self.places[key[0]]]}_{self.loop.scope.fresh()}_"
+            name = f"{self.body.names[self.places[key[0]]]}_{self.loop.fresh()}_"
             name = "".join(c if c.isalnum() and c.isascii() else "_" for c in name)
             (self.loop.before if before else self.statements).append(Let(f"x_{name}", value))
             self.fixed |= {f"x_{name}"} if before else set()
@@ -166,7 +178,7 @@ class Unrolled:
             return None
         known = self.inverses.get(divisor)
         if known is None:
-            name = f"by_{self.loop.scope.fresh()}_"
+            name = f"by_{self.loop.fresh()}_"
             known = self.inverses[divisor] = var(name, divisor.dtype)
             self.loop.before.append(Let(name, 1.0 / divisor))
         return known
