@@ -224,6 +224,10 @@ class Plan:
 def _walk(path: Path, found: dict[Path, Any]) -> Any:
     if path not in found:
         start = _walk(path.parent, found)
+        if path[-1].kind == "apart":
+            objects = [start, *(_walk(other, found) for other in path[-1].key)]             # type: ignore[attr-defined]
+            found[path] = len({*map(id, objects)}) == len(objects)
+            return found[path]
         try:
             found[path] = _MISSING if start is _MISSING else take(start, path[-1])
         except Exception:  # properties and __getitem__ are user code and may raise anything

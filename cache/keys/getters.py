@@ -80,6 +80,10 @@ class Writer:
             return f"{value}[{repr(key) if type(key) in (int, str, bytes, bool) else self.bind(item_key(key))}]"
         if kind == "has":
             return f"{self.bind(hasattr)}({value}, {key!r})"
+        if kind == "apart":
+            names = [value, *(self.read(other) for other in key)]                          # type: ignore[attr-defined]
+            identities = ", ".join(f"{self.bind(id)}({name})" for name in names)
+            return f"{self.bind(len)}({{{identities}}}) == {len(names)}"
         return f"{self.bind({'keys': tuple, 'type': type, 'len': len}[kind])}({value})"
 
     def from_function(self, target: Target, kind: str, key: Any) -> str:

@@ -12,7 +12,7 @@ from .identity import Same, Target, unwrap
 __all__ = ["FUNCTION_STEPS", "Path", "Step", "item_key", "take"]
 
 FUNCTION_STEPS = frozenset({"global", "cell", "default", "kwdefault", "self", "partial", "keyword", "class"})
-VALUE_STEPS = frozenset({"attr", "item", "type", "len", "keys", "has"})
+VALUE_STEPS = frozenset({"attr", "item", "type", "len", "keys", "has", "apart"})
 
 
 class Step(NamedTuple):
@@ -20,8 +20,9 @@ class Step(NamedTuple):
 
     `global` (name), `cell` (index), `default` (index), `kwdefault` (name), `self`, `partial` (index of a bound
     argument), `keyword` (name of a bound keyword), `class` (the class of an argument, itself); from any value lead
-    `attr` (name), `item` (key), `type`, `len`, `keys` (the tuple of what iteration gives) and `has` (whether it has the
-    attribute of this name). `label` is the name to show where the key is an index.
+    `attr` (name), `item` (key), `type`, `len`, `keys` (the tuple of what iteration gives), `has` (whether it has the
+    attribute of this name) and `apart` (whether it and what is found at these paths are different objects).
+    `label` is the name to show where the key is an index.
 
     A key that counts by identity (a function as key of a dict, say) is held as `Same`, so that it may die.
     """

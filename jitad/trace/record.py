@@ -18,6 +18,7 @@ from jitad.errors import ArgumentTypeError, JitadError
 from jitad.tape.builder import Value
 from jitad.tape.types import Where
 from jitad.trace import templates
+from jitad.trace.captures.bytecode import truths_asked
 from jitad.trace.captures.captures import Captures
 from jitad.trace.captures.policy import is_user_class
 from jitad.trace.complexes import rules as complex_rules  # noqa: F401  (fills the table)
@@ -28,6 +29,7 @@ from jitad.trace.pytree import classes_in, flatten, unflatten
 from jitad.trace.recorder import Recorder, Recording, as_output, kind_of, recording
 from jitad.trace.scipy_rules import functions as scipy_functions  # noqa: F401  (fills the table)
 from jitad.trace.values.tracer import Tracer
+from jitad.trace.values.truths import Concluding, concluded
 from jitad.trace.where import user_line
 
 __all__ = ["record"]
@@ -44,7 +46,7 @@ def record(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = 
     """
     where = user_line(2)
     function = target.function
-    recorder = Recorder(function.__qualname__)
+    recorder = Recorder(function.__qualname__, truths_asked(function, target.self, *target.args))
     traced = _Arguments(recorder, where)
     names = names or argument_names(function.__code__, len(args), len(target.bound))
     new_args = [traced.take(value, name) for value, name in zip(args, names, strict=True)]
@@ -110,7 +112,8 @@ class _Arguments:
             return leaf
         self.values.append(leaf)
         self.inputs.append(self.recorder.traced_input(leaf, path))
-        return self.recorder.seen(self.inputs[-1], leaf)
+        seen = self.recorder.seen(self.inputs[-1], leaf)
+        return concluded(seen) if type(seen) is Concluding else seen
 
 
 def _static_refusal(leaf: Any) -> str | None:

@@ -29,6 +29,7 @@ from jitad.trace.leaves import aval_of, is_complex, is_dynamic, packed, refusal
 from jitad.trace.pytree import TreeDef, unflatten
 from jitad.trace.values.pairs import Complex, as_complex, constant, output_of, unpacked
 from jitad.trace.values.tracer import Tracer
+from jitad.trace.values.truths import Concluding
 from jitad.trace.where import came_to_user, is_library_file, user_line
 
 __all__ = ["Recorder", "Recording", "as_output", "current", "kind_of", "outside", "recording", "uncollected"]
@@ -91,8 +92,9 @@ class Recorder(Builder):
     """The builder of one recording: its nodes are wrapped as tracers and know the user's line, and any of
     them has a concrete value, computed on demand from the actual arguments."""
 
-    def __init__(self, function_name: str = "function") -> None:
-        super().__init__(Tracer)
+    def __init__(self, function_name: str = "function", truths: frozenset[str] = frozenset()) -> None:
+        super().__init__(Concluding if truths else Tracer)
+        self.truths = truths                             # which ones are told by identity; see `values.truths`
         self.function_name = function_name
         self.active = True
         self.captures: Any = None

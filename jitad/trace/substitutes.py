@@ -59,7 +59,8 @@ def substitute(original: Any, name: str = "") -> Callable[[Callable[..., Any]], 
 def _replacement(original: Callable[..., Any], impl: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(original)
     def replacement(*args: Any, **kwargs: Any) -> Any:
-        return repeated(impl, run, args, kwargs)
+        result = repeated(impl, run, args, kwargs)
+        return result.handed_out() if hasattr(type(result), "handed_out") else result
 
     def run(*args: Any, **kwargs: Any) -> Any:
         args, kwargs = plain(args), plain(kwargs)

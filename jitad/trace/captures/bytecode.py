@@ -9,17 +9,21 @@ import dis
 import enum
 import functools
 from collections.abc import Iterator
-from types import CodeType, FunctionType, ModuleType
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
+
+import numpy as np
 
 from jitad.cache.keys.captures import Path
 from jitad.trace.captures.policy import is_user_class, is_user_function, is_user_module
+from jitad.trace.values.truths import NUMPYS, PYTHONS
 from jitad.trace.where import is_library_file
 
-__all__ = ["WholeGuards", "codes_in", "compares_identity", "global_names"]
+__all__ = ["WholeGuards", "codes_in", "compares_identity", "global_names", "truths_asked"]
 
 _GLOBAL_OPS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
 _ASKS = "asks for type(...) in the methods of a class that the function makes use of: ask isinstance there"
+_EMPTY_CELL = CellType()
 _PLAIN_ATTRIBUTES = (str, int, bool, type(None), float, complex, bytes, enum.Enum)
 
 
@@ -52,8 +56,58 @@ def compares_identity(code: CodeType) -> bool:
         for instruction in dis.get_instructions(inner):
             if instruction.opname == "IS_OP" and not before.startswith(("LOAD_CONST", "LOAD_SMALL_INT")):
                 return True
+            if instruction.argval in ("is_", "is_not"):              # of `operator`
+                return True
             before = instruction.opname
     return False
+
+
+@functools.lru_cache(maxsize=1024)
+def _truths_in(code: CodeType) -> frozenset[str]:
+    """Which truth values, Python's or NumPy's, the code may tell by ``is``."""
+    found: set[str] = set()
+    for inner in codes_in(code):
+        recent: list[dis.Instruction] = []
+        for instruction in dis.get_instructions(inner):
+            if instruction.opname == "IS_OP" or instruction.argval in ("is_", "is_not"):
+                names = inner.co_names if instruction.opname != "IS_OP" else [i.argval for i in recent[-4:]]
+                found |= {PYTHONS for i in recent[-4:] if type(i.argval) is bool}
+                found |= {NUMPYS for name in names if name in ("True_", "False_")}
+            recent.append(instruction)
+    return frozenset(found)
+
+
+def truths_asked(function: FunctionType, *bound: Any) -> frozenset[str]:
+    """Which truth values a function, those that it may call, and methods of what is bound to it may tell by ``is``."""
+    found: set[str] = set()
+    seen: set[int] = set()
+    waiting: list[Any] = [function, *bound]
+    while waiting:
+        thing = waiting.pop()
+        if id(thing) in seen:
+            continue
+        seen.add(id(thing))
+        if type(thing) is FunctionType and (thing is function or is_user_function(thing)):
+            found |= _truths_in(thing.__code__)
+            names, cells = thing.__globals__, thing.__closure__ or ()
+            held = [names[name] for name in global_names(thing.__code__) if name in names]
+            held += [cell.cell_contents for cell in cells if cell != _EMPTY_CELL]
+            held += [*(thing.__defaults__ or ()), *(thing.__kwdefaults__ or {}).values()]
+            if any(isinstance(x, np.bool_) for x in held) and compares_identity(thing.__code__):
+                found.add(NUMPYS)
+            waiting += held
+            waiting += [getattr(m, name) for m in held if isinstance(m, ModuleType) and is_user_module(m)
+                        for name in thing.__code__.co_names if type(getattr(m, name, None)) is FunctionType]
+        elif isinstance(thing, (MethodType, functools.partial)):
+            waiting += [thing.__func__, thing.__self__] if isinstance(thing, MethodType) else [thing.func, *thing.args]
+        elif isinstance(thing, (staticmethod, classmethod)) or hasattr(type(thing), "__jitad_nested__"):
+            waiting.append(thing.__wrapped__)
+        elif isinstance(thing, property):
+            waiting += [thing.fget]
+        elif is_user_class(kind := thing if isinstance(thing, type) else type(thing)):
+            waiting += [raw for base in kind.__mro__ if is_user_class(base) for raw in list(vars(base).values())
+                        if isinstance(raw, (FunctionType, staticmethod, classmethod, property))]
+    return frozenset(found)
 
 
 @functools.lru_cache(maxsize=1024)

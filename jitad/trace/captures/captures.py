@@ -113,16 +113,23 @@ class Captures:
                 raise self._changed(f"the captured {type(copy).__name__} `{path.expression()}`")
         for words in self.plan.changes(self.target):
             raise self._changed(f"captured state ({words})")
-        if self._aliases and self.copies.compare_identity():
-            one, other = self._aliases[0]
-            raise CaptureError(f"`{self.recorder.function_name}` compares by `is` and reads one object in two ways, "
-                               f"as {one} and as {other}, which jitad cannot watch; compare names or flags instead")
-        if self.made and self.copies.compare_identity():
-            raise self.error(state_of(self.made[0])[2], "is a class that stands for itself here, while its instances "
-                             "have the class as it is, and something is compared by `is`; ask isinstance")
+        self._check_identities()
         if self.missing:
             raise CaptureError(f"`{self.recorder.function_name}` looks for the global `{min(self.missing)}`, which "
                                "does not exist, and goes on without it; define it (None, say) and test its value.")
+
+    def _check_identities(self) -> None:
+        """For functions that compare by ``is``: what has a stand-in must be found in one way, and stay apart."""
+        if not self.copies.compare_identity():
+            return
+        for one, other in self._aliases:
+            raise CaptureError(f"`{self.recorder.function_name}` compares by `is` and reads one object in two ways, "
+                               f"as {one} and as {other}, which jitad cannot watch; compare names or flags instead")
+        if self.made:
+            raise self.error(state_of(self.made[0])[2], "is a class whose instances are made, and compared by `is`")
+        paths = [path for path in self._met.values() if path]
+        if len(paths) > 1:
+            self.guard(True, paths[0].step("apart", tuple(paths[1:])))
 
     def release(self) -> None:
         """Let go of what was captured; the recording is over and has succeeded."""
@@ -220,6 +227,8 @@ class Captures:
             taken = self._take(value, path)
         except CaptureError as fault:
             taken = self.poison(*_said(fault))
+        if taken is not value and isinstance(value, (np.ndarray, list, dict, set, tuple)):
+            self.met(value, path)
         self.taken[path] = (value, taken)
         return taken
 

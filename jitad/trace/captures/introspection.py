@@ -17,9 +17,10 @@ from jitad.trace.values.local import LocalArray
 from jitad.trace.values.pairs import Complex
 from jitad.trace.values.seen import as_seen, stood_for
 from jitad.trace.values.tracer import Tracer
+from jitad.trace.values.truths import Concluding
 
 STAND_INS = (Distribution, Frozen)
-TRACED = (Tracer, Complex)
+TRACED = (Tracer, Complex, Concluding)
 
 __all__ = ["VIEWS", "class_of"]
 
@@ -63,7 +64,7 @@ ViewType.__name__, ViewType.__qualname__, ViewType.__module__ = "type", "type", 
 
 def view_print(*args: Any, **kwargs: Any) -> None:
     """``print`` in recorded code."""
-    print(*[_printed(a) if type(a) is Tracer else a for a in args], **kwargs)
+    print(*[_printed(a) if type(a) in (Tracer, Concluding) else a for a in args], **kwargs)
 
 
 def _printed(x: Tracer) -> Any:

@@ -69,7 +69,8 @@ def _routed(function: Any) -> Callable[..., Any]:
     def replacement(*args: Any, **kwargs: Any) -> Any:
         if function not in FUNCTIONS or builder_in(plain(args), plain(kwargs)) is None:
             return function(*args, **kwargs)
-        return on_arrays(function, args, kwargs)
+        result = on_arrays(function, args, kwargs)
+        return result.handed_out() if hasattr(type(result), "handed_out") else result
     return replacement
 
 

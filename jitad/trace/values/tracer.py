@@ -85,7 +85,7 @@ class Tracer(Value):
 
     def window_on(self, window: Window) -> Tracer:
         """Another array: a window on the storage of this one."""
-        handle = object.__new__(Tracer)
+        handle = object.__new__(type(self))
         handle.builder, handle.storage, handle.window = self.builder, self.home, window
         handle.fixed, handle._seen = -1, -1
         handle.weak, handle.boxed, handle.frozen = False, not window.shape, self.frozen

@@ -1,0 +1,94 @@
+"""What recorded code compares by ``is``: truth values are what they are in Python, captured objects themselves."""
+from __future__ import annotations
+
+import math
+import operator
+
+import numpy as np
+import pytest
+
+import jitad
+from jitad import CaptureError, jit, jit_grad
+from tests.helpers.public import x3
+
+pytestmark = pytest.mark.filterwarnings("ignore::jitad.TapeMismatchWarning")
+YES = np.True_
+
+
+def kept(flag):
+    return flag is True
+
+
+def local(x):
+    y = np.zeros(2)
+    y[0] = x[0]
+    return (y[0] > 0) is np.True_
+
+
+TRUTHS = {
+    "number": lambda x: (x[0] > 0) is np.True_, "alias": lambda x: (x[0] > 0) is YES,
+    "all": lambda x: (x > 0).all() is np.True_, "any": lambda x: np.any(x < 0) is np.True_,
+    "ufunc": lambda x: np.isfinite(x[0]) is np.True_, "element": lambda x: (x > 0)[0] is np.True_,
+    "and": lambda x: (x[0] > 0 and x[1] > 0) is np.True_, "not": lambda x: np.logical_not(x[0] > 0) is np.False_,
+    "operator": lambda x: operator.is_(x[0] > 0, np.True_), "is not": lambda x: (x[0] > 0) is not np.False_,
+    "math": lambda x: math.isnan(x[0]) is False, "of Python": lambda x: (x[0] > 0) is True,
+    "bool": lambda x: bool(x[0] > 0) is True, "helper": lambda x: kept(x[0] > 0), "equal": lambda x: (x[0] == 1) is YES,
+    "made": local}
+
+
+@pytest.mark.parametrize("said", TRUTHS.values(), ids=list(TRUTHS))
+def test_truth_values_are_told_by_identity(said):
+    def f(x):
+        return np.sum(x * x) if said(x) else np.sum(x)
+
+    points = [np.array([1.0, 2.0, 3.0]), np.array([-1.0, 2.0, 3.0]), np.array([0.5, 2.0, -3.0])]
+    for first in (0, 1):
+        jitad.cache.clear()
+        g = jit(f)
+        g(points[first])
+        assert [g(p) for p in points] == [f(p) for p in points]
+
+
+def test_flags_that_are_arguments():
+    def f(x, flag, other=np.True_):
+        if flag is True:
+            return np.sum(x)
+        return np.sum(2 * x) if other is np.False_ else np.sum(3 * x)
+
+    def g(x, n):
+        return np.sum(x) if (n > 1) is True else -np.sum(x)
+
+    def h(x, flag):
+        return f(x, flag=flag)
+
+    compiled, gradient, through = jit(f), jit_grad(f), jit(h)
+    for flag in (True, False, np.True_):
+        for other in (np.True_, np.False_):
+            assert compiled(x3, flag, other) == f(x3, flag, other)
+        assert gradient(x3, flag)[0] == f(x3, flag) / 6
+        assert through(x3, flag) == f(x3, flag)
+    assert [jit(g)(x3, n) for n in (2.0, 0.0, 3)] == [g(x3, n) for n in (2.0, 0.0, 3)]
+
+
+P = np.ones(3)
+TABLE = {"p": P, "q": np.ones(3)}
+Q = TABLE["q"]
+
+
+def test_captured_objects_that_are_compared_by_identity():
+    table = {"p": P, "q": np.ones(3)}
+
+    def f(x):
+        return np.sum(x * table["p"]) if table["p"] is table["q"] else np.sum(x)
+
+    g = jit(f)
+    assert g(2 * x3) == f(2 * x3) == 12.0
+    table["q"] = P.copy()
+    assert g(2 * x3) == 12.0
+    table["q"] = table["p"] = 2 * P
+    with pytest.raises(CaptureError, match=r"compares by `is` and reads one object in two ways"):
+        g(x3)
+    for other in (lambda x: x[0] * (TABLE["q"] is Q), lambda x, q=Q: x[0] * (q is Q),
+                  lambda x: x[0] * operator.is_(Q, TABLE["q"])):
+        with pytest.raises(CaptureError, match=r"compares by `is` and reads one object in two ways"):
+            jit(other)(x3)
