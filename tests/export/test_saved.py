@@ -8,6 +8,7 @@ import subprocess
 import sys
 import zipfile
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -263,3 +264,14 @@ def test_a_file_whose_directory_points_before_its_start_is_a_broken_file(tmp_pat
         jitad.load(path)
     with pytest.raises(FileNotFoundError):
         jitad.load(tmp_path / "none.tape")
+
+
+def test_files_of_version_0_1_0_are_read():
+    loaded = jitad.load(Path(__file__).parent / "version_0.1.0.tape")
+    y = np.linspace(-1, 1, 20)
+    value, gradient = loaded({"x": np.array([0.1, -0.2, 0.3]), "start": 0.5}, y)
+    assert value == pytest.approx(24.018636573824455, rel=1e-14)
+    assert gradient["start"] == pytest.approx(-2.0526357951934857, rel=1e-13)
+    np.testing.assert_allclose(gradient["x"], [0.52497919, 0.80262468, 2.13284851], rtol=1e-8)
+    with pytest.raises(SignatureError):
+        loaded({"x": np.ones(3), "start": 0.5}, y[1:])
