@@ -55,8 +55,8 @@ class Called:
 
     __slots__ = ("_call", "fallback", "shortcuts")
     _call: Callable[..., Any]              # what Python calls; as a slot that is `__call__`, without a detour
-    fallback: Callable[..., Any]              # the same while there is no shortcut
-    shortcuts: tuple[Shortcut, ...]           # latest first
+    fallback: Callable[..., Any]           # the same while there is no shortcut
+    shortcuts: tuple[Shortcut, ...]        # latest first
     __call__: Callable[..., Any]
     __name__: str
 
