@@ -196,7 +196,7 @@ def test_warm_calls_take_no_lock(monkeypatch):
     f(x3), f(-x3)
     (entries,) = [cache.store.entries(owner) for owner in cache.store.owners()]
     with monkeypatch.context() as patch:
-        patch.setattr(cache.store, "_lock", Locked())
+        patch.setattr(cache.store, "lock", Locked())
         for _, entry in entries:
             patch.setattr(entry, "lock", Locked())
         for sign in (1, -1, 1):
