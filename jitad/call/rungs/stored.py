@@ -5,12 +5,12 @@ object file. The tape is not stored: the few things that need one record it agai
 """
 from __future__ import annotations
 
-import os
 from functools import cache as once
 from pathlib import Path
 from typing import Any
 
 from jitad import cache
+from jitad.cache.build import build_id
 from jitad.cache.keys.captures import Plan
 from jitad.cache.keys.fingerprint import Unstorable, dumps, fingerprint, loads, python_tag, register
 from jitad.cache.keys.identity import Target, code_key
@@ -35,14 +35,7 @@ def _build() -> tuple[str, ...]:
     import optree
     import scipy
 
-    newest, total = 0, 0
-    for folder in (Path(__file__).parent.parent.parent, *map(Path, cache.__path__)):
-        for path, _, files in os.walk(folder):
-            for file in files:
-                if file.endswith(".py"):
-                    state = os.stat(os.path.join(path, file))
-                    newest, total = max(newest, state.st_mtime_ns), total + state.st_size
-    return (__version__, str(newest), str(total), numpy.__version__, scipy.__version__, optree.__version__,
+    return (__version__, build_id(), numpy.__version__, scipy.__version__, optree.__version__,
             *_numba(), python_tag(), str(layout()), *llvm(), *processor())
 
 

@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Sequence
 
 from jitad import cache
+from jitad.cache.build import build_id
 from jitad.compile.llvm.ir import Module
 from jitad.compile.llvm.native import VECTOR_WIDTH, Native, compile_module, llvm, load_code, processor
 from jitad.primitives.custom import has_code
@@ -24,7 +25,7 @@ def compile_cached(module: Module, name: str, nodes: Sequence[Node] = ()) -> Nat
     if persistent is None or has_code(nodes):
         return compile_module(module)
     text = str(module)
-    about = repr((__version__, llvm(), processor(), VECTOR_WIDTH))
+    about = repr((__version__, build_id(), llvm(), processor(), VECTOR_WIDTH))
     key = hashlib.sha256(f"{about}\n{text}".encode()).hexdigest()
     code = persistent.disk.get(key)
     if code is not None:
