@@ -42,6 +42,18 @@ det_factored, slogdet_sign_factored, slogdet_log_factored = (
     _in_kernels(f"{name}_factored", lambda f: Aval(f.shape[:-2], f.dtype))
     for name in ("det", "slogdet_sign", "slogdet_log"))
 
-eigvalsh = _in_kernels("eigvalsh", lambda a, **params: Aval(a.shape[:-1], a.dtype))
-svdvals = _in_kernels("svdvals", lambda a: Aval((*a.shape[:-2], min(a.shape[-2:])), a.dtype), sides=rectangle)
+def eigen_numbers(shapes: Sequence[tuple[int, ...]], params: Any) -> tuple[float, ...]:
+    """The numbers of the routine, to which pairs of values are nothing: the batch, the side, which triangle."""
+    batch, side, _ = rectangle(shapes, {})
+    return batch, side, int(params.get("upper", False))
+
+
+def singular_numbers(shapes: Sequence[tuple[int, ...]], params: Any) -> tuple[float, ...]:
+    """The same: the batch and the sides."""
+    return rectangle(shapes, {})
+
+
+eigvalsh = _in_kernels("eigvalsh", lambda a, **params: Aval(a.shape[:-1], a.dtype), sides=eigen_numbers)
+svdvals = _in_kernels("svdvals", lambda a, **params: Aval((*a.shape[:-2], min(a.shape[-2:])), a.dtype),
+                      sides=singular_numbers)
 """Decompositions of which only the values are read."""

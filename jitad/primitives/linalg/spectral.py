@@ -17,9 +17,9 @@ import numpy as np
 from jitad.primitives.core import select
 from jitad.primitives.index import concatenate
 from jitad.primitives.linalg.forms import support
-from jitad.primitives.linalg.matrices import Samples, leading, matmul, mT, rectangle, square_batch
+from jitad.primitives.linalg.matrices import Samples, leading, matmul, mT, square_batch
 from jitad.primitives.linear import Cotangents
-from jitad.primitives.lowlevel import eigvalsh, svdvals
+from jitad.primitives.lowlevel import eigen_numbers, eigvalsh, singular_numbers, svdvals
 from jitad.primitives.reduce import reduce_max
 from jitad.primitives.view import broadcast_to, diagonal, expand_dims, slice_dims, spread
 from jitad.tape.builder import Value
@@ -63,11 +63,12 @@ def _pairs(values: Value) -> tuple[Value, Value]:
     return rows, mT(rows)
 
 
-def _reciprocal(gaps: Value, values: Value, used: Any) -> Value:
-    """``1 / gaps`` off the diagonal, and zero on it. Where a gap is zero but for rounding: NaN for pairs of which one
-    is `used`, else zero."""
+def _reciprocal(gaps: Value, values: Value, used: Any, width: int = 1) -> Value:
+    """``1 / gaps`` off the diagonal, whose blocks have this `width`, and zero on it. Where a gap is zero but for
+    rounding: NaN for pairs of which one is `used`, else zero."""
     n = values.shape[-1]
-    off = np.broadcast_to(~np.eye(n, dtype=bool), gaps.shape)
+    block = np.arange(n) // width
+    off = np.broadcast_to(block[:, None] != block, gaps.shape)
     size = reduce_max(TABLE["abs"](values), axes=(values.ndim - 1,))
     least = size * (8.0 * n * float(np.finfo(values.dtype).eps))
     least = broadcast_to(expand_dims(least, (least.ndim, least.ndim + 1)), gaps.shape)
@@ -82,17 +83,17 @@ def _all(values: Value) -> Any:
 
 # --- symmetric eigenvalues ---------------------------------------------------------------------
 
-def _eigh(a: Any, upper: bool = False) -> Any:
+def _eigh(a: Any, upper: bool = False, paired: bool = False) -> Any:
     w, v = np.linalg.eigh(a, UPLO="U" if upper else "L")
     return np.concatenate([w[..., None], np.swapaxes(v, -1, -2)], axis=-1)
 
 
-def _eigh_infer(a: Aval, upper: bool = False) -> Aval:
+def _eigh_infer(a: Aval, upper: bool = False, paired: bool = False) -> Aval:
     batch, n = square_batch(a), a.shape[-1]
     return Aval((*batch, n, n + 1), a.dtype)
 
 
-def _eigh_vjp(ct: Value, y: Value, a: Value, upper: bool = False) -> tuple[Value]:
+def _eigh_vjp(ct: Value, y: Value, a: Value, upper: bool = False, paired: bool = False) -> tuple[Value]:
     """``V (diag(w_bar) + F * (V^T V_bar)) V^T`` with ``F_ij = 1 / (w_j - w_i)``, made symmetric."""
     values, rows = column(y, 0), columns(y, 1, y.shape[-1])
     inside = _diagonal_matrix(column(ct, 0))
@@ -100,18 +101,18 @@ def _eigh_vjp(ct: Value, y: Value, a: Value, upper: bool = False) -> tuple[Value
     if used.any():
         first, second = _pairs(values)
         twist = matmul(rows, mT(columns(ct, 1, y.shape[-1])))
-        inside = inside + (twist - mT(twist)) * 0.5 * _reciprocal(second - first, values, used)
+        inside = inside + (twist - mT(twist)) * 0.5 * _reciprocal(second - first, values, used, 1 + paired)
     return (matmul(mT(rows), matmul(inside, rows)),)
 
 
-def _eigh_jvp(tangents: Cotangents, y: Value, a: Value, upper: bool = False) -> Value | None:
+def _eigh_jvp(tangents: Cotangents, y: Value, a: Value, upper: bool = False, paired: bool = False) -> Value | None:
     t = tangents[0]
     if t is None:
         return None
     values, rows = column(y, 0), columns(y, 1, y.shape[-1])
     inside = matmul(rows, matmul((t + mT(t)) * 0.5, mT(rows)))
     first, second = _pairs(values)
-    turned = mT(inside * _reciprocal(second - first, values, _all(values)))
+    turned = mT(inside * _reciprocal(second - first, values, _all(values), 1 + paired))
     return joined(as_column(diagonal(inside, 0, inside.ndim - 2, inside.ndim - 1)), matmul(turned, rows))
 
 
@@ -123,19 +124,20 @@ def _symmetric(rng: np.random.Generator, *batch: int) -> np.ndarray:
 eigh = Primitive(
     "eigh", evaluate=_eigh, infer=_eigh_infer, vjp=_eigh_vjp, jvp=_eigh_jvp, cost=100, batch=leading,
     samples=lambda rng: [((_symmetric(rng),), {}), ((_symmetric(rng, 2),), {}), ((_symmetric(rng),), {"upper": True})],
-    symmetric=(0,), values=eigvalsh)
+    symmetric=(0,), sides=eigen_numbers, values=eigvalsh)
 """Rows of eigenvalue and eigenvector of a symmetric matrix, ascending; one triangle is read. Shape ``(..., n, 1 + n)``.
-The derivative is that of the function of the symmetric matrix, as for `cholesky`."""
+The derivative is that of the function of the symmetric matrix, as for `cholesky`. `paired`: the values come in equal
+pairs by how the matrix is made, and all that is made of the vectors is the same for all bases of a pair's space."""
 
 
 # --- singular values ---------------------------------------------------------------------------
 
-def _svd(a: Any) -> Any:
+def _svd(a: Any, paired: bool = False) -> Any:
     u, s, vt = np.linalg.svd(a, full_matrices=False)
     return np.concatenate([s[..., None], np.swapaxes(u, -1, -2), vt], axis=-1)
 
 
-def _svd_infer(a: Aval) -> Aval:
+def _svd_infer(a: Aval, paired: bool = False) -> Aval:
     if a.ndim < 2:
         raise np.linalg.LinAlgError(f"{a.ndim}-dimensional array given. Array must be at least two-dimensional")
     m, n = a.shape[-2:]
@@ -148,7 +150,7 @@ def svd_parts(y: Value, a: Value) -> tuple[Value, Value, Value]:
     return column(y, 0), columns(y, 1, 1 + m), columns(y, 1 + m, 1 + m + n)
 
 
-def _svd_vjp(ct: Value, y: Value, a: Value) -> tuple[Value]:
+def _svd_vjp(ct: Value, y: Value, a: Value, paired: bool = False) -> tuple[Value]:
     """``U (diag(s_bar) + G) V^T`` and what lies outside of the spaces of U and V; with the skew parts P of
     ``U^T U_bar`` and Q of ``V^T V_bar``, ``G_ij = (P + Q)_ij / (s_j - s_i) + (P - Q)_ij / (s_j + s_i)``."""
     (s, left, right), (ct_s, ct_left, ct_right) = svd_parts(y, a), svd_parts(ct, a)
@@ -158,7 +160,7 @@ def _svd_vjp(ct: Value, y: Value, a: Value) -> tuple[Value]:
         return (matmul(mT(left), matmul(inside, right)),)
     first, second = _pairs(s)
     skew = [(m - mT(m)) * 0.5 for m in (matmul(left, mT(ct_left)), matmul(right, mT(ct_right)))]
-    inside = (inside + (skew[0] + skew[1]) * _reciprocal(second - first, s, used)
+    inside = (inside + (skew[0] + skew[1]) * _reciprocal(second - first, s, used, 1 + paired)
               + (skew[0] - skew[1]) * _reciprocal(second + first, s, used))
     result = matmul(mT(left), matmul(inside, right))
     inverse = select(s.builder.const(used), 1.0 / s, 0.0)
@@ -175,15 +177,16 @@ def _outside(rows: Value, basis: Value, factors: Value) -> Value:
     return rest * _rows(factors, rows.shape[-1])
 
 
-def _svd_jvp(tangents: Cotangents, y: Value, a: Value) -> Value | None:
+def _svd_jvp(tangents: Cotangents, y: Value, a: Value, paired: bool = False) -> Value | None:
     t = tangents[0]
     if t is None:
         return None
     s, left, right = svd_parts(y, a)
     inside = matmul(left, matmul(t, mT(right)))
     first, second = _pairs(s)
-    f = _reciprocal(second - first, s, _all(s)) * _reciprocal(second + first, s, _all(s))
-    turns = (f * (inside * second + first * mT(inside)), f * (first * inside + mT(inside) * second))
+    together = (inside + mT(inside)) * 0.5 * _reciprocal(second - first, s, _all(s), 1 + paired)
+    apart = (inside - mT(inside)) * 0.5 * _reciprocal(second + first, s, _all(s))
+    turns = (together + apart, together - apart)
     moved = [matmul(mT(turn), basis) for turn, basis in zip(turns, (left, right), strict=True)]
     if left.shape[-1] > s.shape[-1]:
         moved[0] = moved[0] + _outside(matmul(right, mT(t)), left, 1.0 / s)
@@ -197,7 +200,8 @@ def _svd_samples(rng: np.random.Generator) -> Samples:
 
 
 svd = Primitive("svd", evaluate=_svd, infer=_svd_infer, vjp=_svd_vjp, jvp=_svd_jvp, cost=100, batch=leading,
-                samples=_svd_samples, sides=rectangle, values=svdvals)
-"""Rows of singular value, vector on the left and vector on the right, descending. Shape ``(..., k, 1 + m + n)``."""
+                samples=_svd_samples, sides=singular_numbers, values=svdvals)
+"""Rows of singular value, vector on the left and vector on the right, descending. Shape ``(..., k, 1 + m + n)``.
+`paired` as for `eigh`."""
 
 __all__ = ["as_column", "column", "columns", "eigh", "joined", "svd", "svd_parts"]

@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from jitad.primitives.linalg.spectral import column
 from jitad.trace.complexes.functions import magnitude, rule
 from jitad.trace.dispatch import builder_in, call, refused
+from jitad.trace.numpy_rules.algebra.factors import decomposed, singular_values
 from jitad.trace.numpy_rules.algebra.linalg import check_square
 from jitad.trace.values.pairs import Complex, as_complex, pair, parts_of
 
@@ -148,12 +150,12 @@ def eigvalsh(a: Any, UPLO: str = "L") -> Any:
     strict = np.tril(a, -1) if half == "L" else np.triu(a, 1)
     diagonal = a.re * np.eye(a.shape[-1])
     whole = strict + np.conjugate(np.swapaxes(strict, -1, -2)) + diagonal
-    return _paired(call(np.linalg.eigvalsh, _doubled(whole)))
+    return _paired(column(decomposed(_doubled(whole), "L", paired=True), 0))
 
 
 @rule(np.linalg.svdvals)
 def svdvals(x: Any, /) -> Any:
-    return _paired(call(np.linalg.svdvals, _doubled(_matrix(x))))
+    return _paired(singular_values(_doubled(_matrix(x)), paired=True))
 
 
 @rule(np.linalg.svd)

@@ -59,11 +59,11 @@ def eigvalsh(a: Any, UPLO: str = "L") -> Any:
     return rows.column(decomposed(a, UPLO), 0)
 
 
-def decomposed(a: Any, UPLO: str) -> Any:
+def decomposed(a: Any, UPLO: str, **params: bool) -> Any:
     if UPLO.upper() not in ("L", "U"):
         raise ValueError("UPLO argument must be 'L' or 'U'")
     a = check_square(lift_all(a)[0])
-    return rows.eigh(a, upper=True) if UPLO.upper() == "U" else rows.eigh(a)
+    return rows.eigh(a, upper=True, **params) if UPLO.upper() == "U" else rows.eigh(a, **params)
 
 
 @implements(np.linalg.eig)
@@ -104,8 +104,12 @@ def mirrored(a: Any) -> Any:
 
 @implements(np.linalg.svdvals)
 def svdvals(x: Any, /) -> Any:
+    return singular_values(x)
+
+
+def singular_values(x: Any, **params: bool) -> Any:
     x = matrices(x)
-    return rows.column(rows.svd(x), 0) if min(x.shape[-2:]) else full(x, 0, (*x.shape[:-2], 0), x.dtype)
+    return rows.column(rows.svd(x, **params), 0) if min(x.shape[-2:]) else full(x, 0, (*x.shape[:-2], 0), x.dtype)
 
 
 @implements(np.linalg.cond)
