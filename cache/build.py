@@ -4,18 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from functools import cache as once
 
-__all__ = ["build_id", "files_id"]
-
-
-@once
-def build_id() -> str:
-    """The id of the files that this process runs."""
-    import jitad
-    from jitad import cache
-
-    return files_id(*jitad.__path__, *cache.__path__)
+__all__ = ["files_id"]
 
 
 def files_id(*folders: str) -> str:

@@ -5,7 +5,8 @@ import os
 import shutil
 from pathlib import Path
 
-from jitad.cache.build import build_id, files_id
+from jitad.cache.build import files_id
+from jitad.compile.llvm.object_cache import build_id
 
 
 def build(folder: Path, rule: str) -> str:

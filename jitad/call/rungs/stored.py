@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from jitad import cache
-from jitad.cache.build import build_id
 from jitad.cache.keys.captures import Plan
 from jitad.cache.keys.fingerprint import Unstorable, dumps, fingerprint, loads, python_tag, register
 from jitad.cache.keys.identity import Target, code_key
@@ -21,6 +20,7 @@ from jitad.compile.entry.arguments import argument_type
 from jitad.compile.entry.layout import UnknownLayout, layout
 from jitad.compile.entry.stored_kernel import StoredKernel
 from jitad.compile.llvm.native import llvm, processor
+from jitad.compile.llvm.object_cache import build_id
 from jitad.trace.leaves import packed_all
 from jitad.trace.pytree import TreeDef
 from jitad.version import __version__

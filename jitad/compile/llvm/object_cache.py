@@ -8,14 +8,22 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import cache as once
+from pathlib import Path
 
 from jitad import cache
-from jitad.cache.build import build_id
+from jitad.cache.build import files_id
 from jitad.compile.llvm.ir import Module
 from jitad.compile.llvm.native import VECTOR_WIDTH, Native, compile_module, llvm, load_code, processor
 from jitad.primitives.custom import has_code
 from jitad.tape.types import Node
 from jitad.version import __version__
+
+
+@once
+def build_id() -> str:
+    """The id of the files that this process runs: other builds make other code."""
+    return files_id(str(Path(__file__).parents[2]), *cache.__path__)
 
 
 def compile_cached(module: Module, name: str, nodes: Sequence[Node] = ()) -> Native:
