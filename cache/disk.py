@@ -101,7 +101,7 @@ class DiskStore:
         if not self._ready():
             return None
         try:
-            data = _read_own(path)
+            data = _read_own(path, self.maxbytes)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -111,7 +111,7 @@ class DiskStore:
         if found is None:
             # Out of the way, unless another process has replaced it meanwhile: then that one is lost, no more.
             _unlink(path)
-            why = "is broken or was not written by jitad" if data is not None else "is not owned by you alone"
+            why = "is broken or was not written by jitad" if data is not None else "is too large, or not owned by you"
             self._complain("broken", f"the entry {key[:16]}... {why}; it is ignored and removed")
             return None
         with contextlib.suppress(OSError):  # read-only, or evicted just now
@@ -157,7 +157,7 @@ class DiskStore:
         for path, size, used in self._files():
             with contextlib.suppress(OSError):
                 key = os.path.basename(path)[: -len(SUFFIX)]
-                data = _read_own(path)
+                data = _read_own(path, self.maxbytes)
                 found = _unpack(key, data) if data is not None else None
                 if found is not None:
                     yield DiskEntry(key, size, used, found[1])
@@ -204,7 +204,8 @@ class DiskStore:
         files = self._files()
         total = sum(size for _, size, _ in files)
         if total > self.maxbytes:
-            for path, size, _ in sorted(files, key=lambda file: file[2]):
+            latest = time.time() + STALE  # a clock that was wrong: what says later would stay for ever
+            for path, size, _ in sorted(files, key=lambda file: file[2] if file[2] <= latest else 0.0):
                 if total <= LOW_WATER * self.maxbytes:
                     break
                 if path != spared:
@@ -291,12 +292,13 @@ def _checksum(key: str, text: bytes, payload: bytes) -> bytes:
     return state.digest()
 
 
-def _read_own(path: str) -> bytes | None:
-    """The content of a plain file that only its owner, who is the user of this process, can write; else None."""
+def _read_own(path: str, most: int) -> bytes | None:
+    """The content of a plain file of at most `most` bytes that only its owner, who is the user of this process, can
+    write; else None."""
     descriptor = os.open(path, os.O_RDONLY | _FLAGS)
     try:
         state = os.fstat(descriptor)
-        if not stat.S_ISREG(state.st_mode) or not _is_own(state):
+        if not stat.S_ISREG(state.st_mode) or not _is_own(state) or state.st_size > most:
             return None
         with open(descriptor, "rb", buffering=0, closefd=False) as file:
             return file.read()

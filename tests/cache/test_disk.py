@@ -352,3 +352,25 @@ def test_a_hit_is_cheap(store):
         assert store.get(KEY) is not None
         best = min(best, time.perf_counter() - start)
     assert best < 1e-3  # measured: 0.1 ms
+
+
+def test_an_entry_that_is_larger_than_all_may_be_is_not_read(store, told):
+    """Its size is looked at first: 20 GB in the folder ended in a MemoryError."""
+    store.put(KEY, b"payload")
+    with open(file_of(store), "r+b") as file:
+        file.truncate(40 * 1024**3)  # a hole: no bytes on the disk
+    assert list(store.entries()) == []
+    assert store.get(KEY) is None and not os.path.exists(file_of(store))
+    assert len(told) == 1 and "is too large" in told[0]
+
+
+def test_entries_of_the_future_go_first(tmp_path):
+    """Where a clock was wrong, they stayed for ever, and new ones evicted each other."""
+    store, keys = DiskStore(tmp_path / "cache", maxbytes=12_000), [f"{n:040x}" for n in range(12)]
+    for key in keys[:9]:
+        store.put(key, b"x" * 1000)
+        age(store, key, -10 * 365 * 86_400)
+    for key in keys[9:]:
+        store.put(key, b"x" * 1000)
+    there = {entry.key for entry in store.entries()}
+    assert there >= set(keys[9:]) and len(there) < 12

@@ -203,3 +203,14 @@ def test_comparisons_of_python_numbers_count_as_such():
     a, x = traced(np.ones(3, np.float32), 0.5)
     for f in (lambda x, a: (x > 0) * x * a, lambda x, a: a * ((x > 0) + 1), lambda x, a: (x > 0) * 2.0 * a):
         assert f(x, a).dtype == f(0.5, np.ones(3, np.float32)).dtype == np.float32
+
+
+def test_logsumexp_of_a_number_has_a_dimension_to_keep():
+    rule = SUBSTITUTES[special.logsumexp]
+    forms = [lambda x: rule(x, keepdims=True), lambda x: rule(x, axis=0),
+             lambda x: rule(x, b=2.0, axis=-1, keepdims=True)]
+    for form, wanted in zip(forms, ([1.5], 1.5, [1.5 + math.log(2.0)]), strict=True):
+        for x in (1.5, np.array(1.5)):
+            (got,) = evaluate(tape_of(form, x), x)
+            np.testing.assert_allclose(got, wanted, rtol=1e-15)
+            assert got.shape == np.shape(wanted)

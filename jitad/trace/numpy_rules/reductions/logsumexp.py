@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from jitad.primitives.core import stop_gradient
-from jitad.primitives.view import view
+from jitad.primitives.view import expand_dims, view
 from jitad.trace.arrays.choice import choose
 from jitad.trace.dispatch import as_value, builder_in
 from jitad.trace.numpy_rules.reductions.reduce import axes_of, fresh, keep, max_, sum_
@@ -22,6 +22,8 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
     a = as_float(as_value(builder_in(a, b), a))
     if b is not None:
         a, b = np.broadcast_arrays(a, as_value(a.builder, b))
+    if not a.ndim:                                                         # as SciPy takes a number
+        a, b = expand_dims(a, (0,)), None if b is None else expand_dims(b, (0,))
     axes = axes_of(axis, a.ndim)
     if any(a.shape[d] == 0 for d in axes):
         empty = np.log(sum_(a, axes, keepdims=keepdims))                # log of an empty sum, -inf
