@@ -9,7 +9,7 @@ from typing import Any
 
 from .guards import freeze, is_atom, settled
 from .identity import Target, unwrap
-from .paths import FUNCTION_STEPS, Path, Step, item_key
+from .paths import FUNCTION_STEPS, Path, Step, item_key, registered
 
 __all__ = ["PREFIX", "Writer"]
 
@@ -84,7 +84,7 @@ class Writer:
             names = [value, *(self.read(other) for other in key)]                          # type: ignore[attr-defined]
             identities = ", ".join(f"{self.bind(id)}({name})" for name in names)
             return f"{self.bind(len)}({{{identities}}}) == {len(names)}"
-        return f"{self.bind({'keys': tuple, 'type': type, 'len': len}[kind])}({value})"
+        return f"{self.bind({'keys': tuple, 'type': type, 'len': len, 'registered': registered}[kind])}({value})"
 
     def from_function(self, target: Target, kind: str, key: Any) -> str:
         function = target.function

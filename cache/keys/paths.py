@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Hashable
 from enum import Enum
 from types import FunctionType
@@ -12,7 +13,7 @@ from .identity import Same, Target, unwrap
 __all__ = ["FUNCTION_STEPS", "Path", "Step", "item_key", "take"]
 
 FUNCTION_STEPS = frozenset({"global", "cell", "default", "kwdefault", "self", "partial", "keyword", "class"})
-VALUE_STEPS = frozenset({"attr", "item", "type", "len", "keys", "has", "apart"})
+VALUE_STEPS = frozenset({"attr", "item", "type", "len", "keys", "has", "apart", "registered"})
 
 
 class Step(NamedTuple):
@@ -22,7 +23,8 @@ class Step(NamedTuple):
     argument), `keyword` (name of a bound keyword), `class` (the class of an argument, itself); from any value lead
     `attr` (name), `item` (key), `type`, `len`, `keys` (the tuple of what iteration gives), `has` (whether it has the
     attribute of this name) and `apart` (whether it and what is found at these paths are different objects).
-    `label` is the name to show where the key is an index.
+    `registered` are the classes that are registered with an abstract one. `label` is the name to show where the key
+    is an index.
 
     A key that counts by identity (a function as key of a dict, say) is held as `Same`, so that it may die.
     """
@@ -132,10 +134,18 @@ def take(value: object, step: Step) -> Any:
         return len(value)  # type: ignore[arg-type]
     if kind == "keys":
         return tuple(value)  # type: ignore[arg-type]
+    if kind == "registered":
+        return registered(value)
     if kind == "has":
         return hasattr(value, key)  # type: ignore[arg-type]
     target = value if isinstance(value, Target) else unwrap(value)  # type: ignore[arg-type]
     return _from_function(target, kind, key)
+
+
+def registered(cls: Any) -> tuple[type, ...]:
+    """The classes that are registered with an abstract class."""
+    living = (reference() for reference in abc._get_dump(cls)[0])  # type: ignore[attr-defined]
+    return tuple(sorted(filter(None, living), key=lambda c: (c.__module__, c.__qualname__)))
 
 
 def item_key(key: Hashable) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import jitad
-from jitad import CaptureError, jit, jit_grad, scan
+from jitad import CaptureError, UnsupportedOperationError, jit, jit_grad, scan
 from tests.helpers.public import compiling, fresh, same, x3  # noqa: F401
 
 
@@ -196,6 +196,12 @@ def test_what_is_true_of_a_value_is_so_in_recorded_code(name):
 
     assert f(x3) == jit(f)(x3) == np.sum(x3 * x3)
     same(jit_grad(f)(x3), 2 * x3)
+
+
+def test_arrays_in_files_are_like_others():
+    for classes in (np.memmap, (float, np.memmap)):
+        with pytest.raises(UnsupportedOperationError, match=r"numpy\.memmap.*at .*test_asking\.py.*outside"):
+            jit(lambda x, classes=classes: x if isinstance(x, classes) else 2.0 * x)(x3)
 
 
 class Asks:

@@ -5,6 +5,7 @@ by a later call; what was written is found when the recording ends, and refused.
 """
 from __future__ import annotations
 
+import abc
 import dis
 import enum
 import functools
@@ -13,6 +14,7 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from jitad.cache.keys.captures import Path
+from jitad.cache.keys.paths import registered
 from jitad.errors import CaptureError
 from jitad.tape.builder import Value
 from jitad.trace.captures.bytecode import codes_in
@@ -36,6 +38,7 @@ class Attributes:
         self.captures = captures
         self._found: list[tuple[Any, Any, Path]] = []
         self._held: dict[int, tuple[Any, dict[str, Any], Path]] = {}
+        self.unlike: list[Any] = []                      # classes of which something was no instance
         self.views: dict[Any, Any] = {getattr: self.read, hasattr: self.has}
 
     def found(self, handed: Any, value: Any, path: Path) -> None:
@@ -105,6 +108,7 @@ class Attributes:
         """Guard what the recorded codes may have learnt otherwise: by ``h.__dict__``, or by ``h.k`` that has raised."""
         mentioned = {name for code in codes for name in _mentioned(code)}
         self._watch_enums(mentioned)
+        self._watch_registries()
         whole, own = not mentioned.isdisjoint(_WHOLE), mentioned.intersection(_OF_FUNCTIONS)
         goes_on = any(catches(inner) for code in codes for inner in codes_in(code))
         asked = {name for code in codes for name in _loaded(code)} if goes_on else set()
@@ -119,6 +123,12 @@ class Attributes:
                 if not hasattr(handed, name):
                     self._note(handed, value, path, name)
 
+
+    def _watch_registries(self) -> None:
+        """Guard which classes are registered with the user's abstract ones: by that, an object becomes an instance."""
+        for cls in {c for c in self.unlike if type(c) is abc.ABCMeta and is_user_class(c)}:
+            for path in [path for path, (value, _) in self.captures.taken.items() if value is cls]:
+                self.captures.guard(registered(cls), path.step("registered"))
 
     def _watch_enums(self, mentioned: set[str]) -> None:
         """Guard what was set on enumerations and their members, which the code gets as they are."""

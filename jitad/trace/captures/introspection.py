@@ -4,6 +4,7 @@ What is only printed is printed while the function is recorded, and the tape doe
 """
 from __future__ import annotations
 
+import sys
 from types import ModuleType
 from typing import Any
 
@@ -12,12 +13,14 @@ import numpy as np
 from jitad.errors import ConcretizationError
 from jitad.trace.captures.nested import Nested, class_behind
 from jitad.trace.captures.standins import ClassView, DictView, ModuleView, ObjectView, view_super
+from jitad.trace.dispatch import refused
 from jitad.trace.scipy_rules.stats.distributions import Distribution, Frozen
 from jitad.trace.values.local import LocalArray
 from jitad.trace.values.pairs import Complex
 from jitad.trace.values.seen import as_seen, stood_for
 from jitad.trace.values.tracer import Tracer
 from jitad.trace.values.truths import Concluding
+from jitad.trace.where import is_copied
 
 STAND_INS = (Distribution, Frozen)
 TRACED = (Tracer, Complex, Concluding)
@@ -27,7 +30,16 @@ __all__ = ["VIEWS", "class_of"]
 
 def view_isinstance(instance: Any, classes: Any, /) -> bool:
     """``isinstance`` in recorded code."""
-    return issubclass(stood_for(instance), classes) if type(instance) in TRACED else isinstance(instance, classes)
+    asked = classes if type(classes) is tuple else (classes,)
+    if type(instance) not in TRACED:
+        found = isinstance(instance, classes)
+        if not found and is_copied(frame := sys._getframe(1)):
+            frame.f_globals.captures.attributes.unlike += asked     # type: ignore[attr-defined]
+        return found
+    if any(isinstance(c, type) and issubclass(c, np.memmap) for c in asked):
+        raise refused(instance, "isinstance(array, numpy.memmap)", "compiled code serves arrays in files and in memory "
+                      "alike; ask outside of the function")
+    return issubclass(stood_for(instance), classes)
 
 
 def class_of(thing: Any) -> Any:

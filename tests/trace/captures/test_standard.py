@@ -32,6 +32,10 @@ class Thing:
     pass
 
 
+class Abstract(abc.ABC):  # noqa: B024
+    pass
+
+
 THING = Thing()
 
 
@@ -100,7 +104,8 @@ def changed_factor():
     (lambda x: x[0] * (3.0 if type(THING).__name__ == "Thing" else 1.0), lambda: setattr(Thing, "__name__", "Other")),
     (lambda x: helper(x[0]) * len(helper.__annotations__), lambda: helper.__annotations__.clear()),
     (lambda x: PART(x), lambda: PART.__setstate__((other, (3.0,), {}, {}))),
-    (lambda x: x[0] * OfMeta.factor, changed_factor)])
+    (lambda x: x[0] * OfMeta.factor, changed_factor),
+    (lambda x: x[0] * (3.0 if isinstance(THING, Abstract) else 1.0), lambda: Abstract.register(Thing))])
 def test_what_can_be_watched_is_seen(function, change):
     f = jit(function)
     assert f(x3) == function(x3)
