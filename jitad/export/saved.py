@@ -35,7 +35,7 @@ from jitad.version import __version__
 
 FORMAT = "jitad tape"
 VERSION = 1
-LARGEST = 1 << 36                               # bytes of all members of a file together
+UNPACKED, TIMES = 1 << 26, 100                  # bytes that a file may always unpack to, or so many times its own size
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,8 @@ def write(path: str | os.PathLike[str], name: str, tape: Tape, arguments: Sequen
             for number, array in enumerate(arrays):
                 content = io.BytesIO()
                 np.lib.format.write_array(content, np.asarray(array), allow_pickle=False)
-                archive.writestr(f"{number}.npy", content.getvalue())
+                packing = zipfile.ZIP_STORED if array.nbytes > UNPACKED // 4 else zipfile.ZIP_DEFLATED
+                archive.writestr(f"{number}.npy", content.getvalue(), packing)
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)
@@ -218,7 +219,7 @@ def load(path: str | os.PathLike[str]) -> SavedTape:
         content = io.BytesIO(file.read())
     try:
         with zipfile.ZipFile(content) as archive:
-            if sum(info.file_size for info in archive.infolist()) > LARGEST:
+            if sum(info.file_size for info in archive.infolist()) > max(UNPACKED, TIMES * content.getbuffer().nbytes):
                 raise TapeFileError("more than a tape needs")
             data = json.loads(archive.read("tape.json"))
             arrays = [np.lib.format.read_array(io.BytesIO(archive.read(f"{number}.npy")), allow_pickle=False)

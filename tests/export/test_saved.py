@@ -275,3 +275,15 @@ def test_files_of_version_0_1_0_are_read():
     np.testing.assert_allclose(gradient["x"], [0.52497919, 0.80262468, 2.13284851], rtol=1e-8)
     with pytest.raises(SignatureError):
         loaded({"x": np.ones(3), "start": 0.5}, y[1:])
+
+
+def test_a_small_file_does_not_unpack_to_a_large_one(tmp_path):
+    """Zeros shrink a thousand times; arrays of that size are written as they are, and come back."""
+    bomb, zeros = tmp_path / "bomb.tape", np.zeros(3 << 20)
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("tape.json", b" " * (80 << 20))
+    assert bomb.stat().st_size < 100_000
+    with pytest.raises(TapeFileError, match="more than a tape needs"):
+        jitad.load(bomb)
+    jitad.jit(lambda x: x + zeros[5] + np.sum(zeros)).compile(1.0).save(tmp_path / "zeros.tape")
+    assert jitad.load(tmp_path / "zeros.tape")(2.0) == 2.0
