@@ -16,18 +16,20 @@ from jitad.primitives.linalg.failures import FAILS, condition
 from jitad.primitives.reduce import reduce_all
 from jitad.tape.builder import Builder, Value
 from jitad.tape.evaluate import evaluate_node
+from jitad.tape.tape import needed
 from jitad.tape.types import TABLE, Primitive
 
 NOT_FINITE = "array must not contain infs or NaNs"
 FINITE: frozenset[Primitive] = frozenset({TABLE["cholesky"]})    # rows whose results are finite if their operands are
 
 
-def attempted(recorder: Any, prim: Primitive, inputs: Sequence[int], params: Mapping[str, Any]) -> int:
+def attempted(recorder: Any, prim: Primitive, inputs: Sequence[int], params: Mapping[str, Any],
+              caught: bool = True) -> int:
     """The node of `prim`, with a guard that it fails, or does not, as now; raises what NumPy raises if it does."""
     if not all(map(recorder.knows, inputs)):
         return Builder.apply(recorder, prim, inputs, params)
     operands = [recorder.concrete(i) for i in inputs]
-    fails = Builder.apply(recorder, FAILS[prim], inputs, {**params, "leading": 0})
+    fails = Builder.apply(recorder, FAILS[prim], inputs, {**params, "leading": 0, "caught": caught})
     number = Builder.apply(recorder, prim, inputs, params)
     raised = None
     try:
@@ -41,6 +43,23 @@ def attempted(recorder: Any, prim: Primitive, inputs: Sequence[int], params: Map
             recorder.refusals.append(raised)
         raise raised
     return number
+
+
+def require_unread(recorder: Any, outputs: Sequence[Value]) -> None:
+    """What may fail has to succeed also where nothing reads its result: raises what NumPy raises, and guards that."""
+    if recorder.examples:
+        return
+    read = needed(recorder.nodes, [*(v.number for v in outputs), *recorder.guards])
+    for number in dict.fromkeys(recorder.fallible):
+        node = recorder.nodes[number]
+        if not read[number]:
+            recorder.line = node.where
+            try:
+                attempted(recorder, node.prim, node.inputs, node.params, caught=False)
+            except np.linalg.LinAlgError as error:
+                error.add_note(f"in {node.prim} at {node.where}")
+                raise
+    recorder.line = None
 
 
 def _asked(value: Value) -> bool:
@@ -113,4 +132,4 @@ def _require_finite(x: Value) -> None:
     recorder.required.add(x.number)
 
 
-__all__ = ["attempted", "require_finite", "require_within"]
+__all__ = ["attempted", "require_finite", "require_unread", "require_within"]

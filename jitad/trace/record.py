@@ -18,6 +18,7 @@ from jitad.errors import ArgumentTypeError, JitadError
 from jitad.tape.builder import Value
 from jitad.tape.types import Where
 from jitad.trace import templates
+from jitad.trace.attempts import require_unread
 from jitad.trace.captures.bytecode import truths_asked
 from jitad.trace.captures.captures import Captures
 from jitad.trace.captures.policy import is_user_class
@@ -61,6 +62,7 @@ def record(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = 
             captures.finish()
             leaves, paths, structure = flatten(result, "result")
             outputs = [as_output(recorder, leaf, path, where) for leaf, path in zip(leaves, paths, strict=True)]
+            require_unread(recorder, outputs)
             captures.release()
     except JitadError as error:
         error.add_note(f"while jitad recorded `{function.__qualname__}`, called at {where}")

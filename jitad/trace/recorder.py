@@ -100,6 +100,7 @@ class Recorder(Builder):
         self.captures: Any = None
         self.refusals: list[Exception] = []              # raised so far; see `trace.dispatch`
         self.errors: list[JitadError] = []               # all that were made so far
+        self.fallible: list[int] = []                    # nodes that may fail, which nothing would catch
         self.required: set[int] = set()                  # nodes whose numbers are finite, or the call fails
         self._home = sys._getframe(1).f_code             # of whoever records: frames further out are the caller's
         self._concrete: dict[int, Any] = {}
@@ -263,9 +264,14 @@ class Recorder(Builder):
     def apply(self, prim: Any, inputs: Sequence[int], params: Mapping[str, Any], where: Where | None = None) -> int:
         if not self.active:
             self.check_active()
-        if may_fail(prim, params) and self.may_be_caught():
+        if not may_fail(prim, params):
+            return super().apply(prim, inputs, params, where)
+        if self.may_be_caught():
             return attempted(self, prim, inputs, params)
-        return super().apply(prim, inputs, params, where)
+        number = super().apply(prim, inputs, params, where)
+        if self.wrap is Tracer:                          # the user's own, not a rule's
+            self.fallible.append(number)
+        return number
 
     def may_be_caught(self) -> bool:
         """Whether the recorded code would catch what is raised now."""

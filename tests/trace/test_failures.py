@@ -205,6 +205,24 @@ def test_a_failure_before_the_try_is_not_caught_by_it() -> None:
         jitad.cache.clear()
 
 
+def unread(x: Any) -> Any:
+    np.linalg.cholesky(matrix(x))
+    return x[1] ** 2
+
+
+def unread_and_caught(x: Any) -> Any:
+    try:
+        np.linalg.cholesky(matrix(x))
+    except LinAlgError:
+        return -x[2] ** 2
+    return x[1] ** 2
+
+
+def test_a_factor_that_nothing_reads_fails_all_the_same() -> None:
+    follows(unread, [GOOD, BAD, ALSO_GOOD, ALSO_BAD], ways=1)
+    follows(unread_and_caught, [GOOD, BAD, ALSO_GOOD, ALSO_BAD])
+
+
 # --- loops ---------------------------------------------------------------------------------------------
 
 def jitter(x: Any) -> Any:

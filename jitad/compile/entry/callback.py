@@ -25,7 +25,7 @@ from jitad.compile.llvm.object_cache import compile_cached
 from jitad.compile.loops import STATUS_LINALG, Buffer, Program
 from jitad.compile.lower.lower import program_of
 from jitad.compile.routines.opaque import taken
-from jitad.passes.optimise.guards import implied
+from jitad.passes.optimise.guards import asks
 from jitad.tape.tape import Tape
 
 NAME = "jitad_callback"
@@ -57,7 +57,7 @@ class Callback:
         sweep = emit_llvm(program, module, "jitad_sweep")
         sweep.linkage = "internal"
         values = tape.nodes[tape.outputs[0]].aval.size
-        _build(module, sweep, program, vector.size, values, branches=bool(implied(tape)))
+        _build(module, sweep, program, vector.size, values, branches=asks(tape))
         self._native = compile_cached(module, name, tape.nodes)
         self._kept = bound
         self._tape = tape                                # and the Python code that it may call

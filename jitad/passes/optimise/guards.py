@@ -11,7 +11,7 @@ from typing import Any
 
 from jitad.passes.optimise.rewrites import optimise
 from jitad.passes.optimise.scan import optimise_scans
-from jitad.primitives.linalg.failures import FAILS, condition
+from jitad.primitives.linalg.failures import FAILS, OWN, condition
 from jitad.tape.builder import Builder
 from jitad.tape.evaluate import GuardMiss, evaluate
 from jitad.tape.tape import Tape
@@ -41,16 +41,19 @@ def first_missed(conditions: Tape, inputs: Sequence[Any]) -> Guard | None:
     except GuardMiss as miss:
         return miss.guard
     except (LookupError, ValueError):
-        if not any(node.body is not None and _asks(node.body) for node in conditions.nodes):
+        if not any(node.body is not None and asks(node.body) for node in conditions.nodes):
             raise
         return Guard(-1, True, None)
     return None
 
 
-def _asks(tape: Tape) -> bool:
+def asks(tape: Tape) -> bool:
     """Whether something on the tape says whether an operation fails."""
-    return any(node.prim in _ROWS or (node.prim is condition and not node.params["text"]) or (
-        node.body is not None and _asks(node.body)) for node in tape.nodes)
+    def one(node: Node) -> bool:
+        if node.prim is condition:
+            return not node.params["text"]
+        return node.params["caught"] if node.prim in _ROWS else node.body is not None and asks(node.body)
+    return any(map(one, tape.nodes))
 
 
 def implied(tape: Tape) -> tuple[Guard, ...]:
@@ -86,9 +89,9 @@ def _succeeds(tape: Tape, node: Node) -> bool:
         body: Tape = tape.nodes[node.inputs[0]].body
         return _succeeds(body, body.nodes[body.outputs[node.picks]])
     row = _ROWS.get(node.prim)
-    own = {k: v for k, v in node.params.items() if k != "leading"}
+    own = {k: v for k, v in node.params.items() if k not in OWN}
     return row is not None and any(
         other.prim is row and other.inputs[0] == node.inputs[0] and dict(other.params) == own for other in tape.nodes)
 
 
-__all__ = ["conditions", "first_missed", "implied", "without_implied"]
+__all__ = ["asks", "conditions", "first_missed", "implied", "without_implied"]

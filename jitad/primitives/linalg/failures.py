@@ -2,8 +2,8 @@
 
 Where user code catches what a factorization raises, the failure decides which way the code takes. For each row that
 can fail there is one more, ``<name>_fails``, with the same operands and params: True where the row's evaluation raises
-LinAlgError. It has no derivative. `leading` says how many leading dimensions have an answer each; of the matrices
-behind them, one that fails is enough.
+LinAlgError. Where that is not `caught`, it raises it too. It has no derivative. `leading` says how many leading
+dimensions have an answer each; of the matrices behind them, one that fails is enough.
 
 A `condition` is what a function looks at before it computes, such as SciPy's ``check_finite``: a guard on it sees to it
 that a kernel stops there. The evaluation raises what the function raises, but where that is caught and so a branch.
@@ -21,6 +21,7 @@ from jitad.primitives.view import broadcast_to
 from jitad.tape.builder import Value
 from jitad.tape.types import TABLE, Aval, Primitive
 
+OWN = ("leading", "caught")                               # params that the row itself does not have
 FAILS: dict[Primitive, Primitive] = {}
 """The row that says whether a row fails."""
 ROWS = ("cholesky", "solve", "inv", "solve_triangular", "eigh", "svd", "pinv", "orthogonal_factor", "sqrtm",
@@ -32,16 +33,18 @@ def _behind(avals: Sequence[Aval], leading: int) -> list[Aval]:
 
 
 def _failing(row: Primitive) -> Primitive:
-    def evaluate(*operands: Any, leading: int, **params: Any) -> Any:
+    def evaluate(*operands: Any, leading: int, caught: bool, **params: Any) -> Any:
         out = np.zeros(operands[0].shape[:leading], bool)
         for at in np.ndindex(out.shape):
             try:
                 row.evaluate(*(x[at] for x in operands), **params)
             except np.linalg.LinAlgError:
+                if not caught:
+                    raise
                 out[at] = True
         return out
 
-    def infer(*avals: Aval, leading: int, **params: Any) -> Aval:
+    def infer(*avals: Aval, leading: int, caught: bool, **params: Any) -> Aval:
         row.infer(*_behind(avals, leading), **params)
         return Aval(avals[0].shape[:leading], np.dtype(bool))
 
@@ -52,7 +55,7 @@ def _failing(row: Primitive) -> Primitive:
 
     def numbers(shapes: Sequence[tuple[int, ...]], params: Any) -> tuple[float, ...]:
         """How many answers, the elements of the result and of each operand for one, and the numbers of the routine."""
-        leading, own = params["leading"], {k: v for k, v in params.items() if k != "leading"}
+        leading, own = params["leading"], {k: v for k, v in params.items() if k not in OWN}
         behind = [shape[leading:] for shape in shapes]
         result = row.infer(*(Aval(shape, np.dtype(float)) for shape in behind), **own)
         sizes = [int(np.prod(shape, dtype=np.int64)) for shape in behind]
@@ -62,13 +65,13 @@ def _failing(row: Primitive) -> Primitive:
     def samples(rng: np.random.Generator) -> Samples:
         found: Samples = []
         for inputs, params in row.samples(rng) if row.samples else []:
-            found.append((inputs, {**params, "leading": 0}))
+            found.append((inputs, {**params, "leading": 0, "caught": True}))
             both = tuple(np.stack([x, np.zeros_like(x)]) for x in inputs)
-            found.append((both, {**params, "leading": 1}))
+            found.append((both, {**params, "leading": 1, "caught": True}))
         return found
 
     return Primitive(f"{row.name}_fails", evaluate=evaluate, infer=infer, batch=batch, cost=row.cost, samples=samples,
-                     sides=numbers, can_fail=False)
+                     sides=numbers, can_fail=lambda node: not node.params["caught"])
 
 
 for _name in ROWS:
