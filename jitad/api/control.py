@@ -135,7 +135,11 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
         return true_fun(*operands) if pred else false_fun(*operands)
     recorder: Any = pred.builder
     since = len(recorder.nodes)
-    branches = [leaves_of(f(*operands)) for f in (true_fun, false_fun)]
+    recorder.bodies += 1                                  # what a branch does may not happen
+    try:
+        branches = [leaves_of(f(*operands)) for f in (true_fun, false_fun)]
+    finally:
+        recorder.bodies -= 1
     tree = branches[0][1]
     if tree != branches[1][1]:
         raise TypeError("the branches of cond must give results of one structure")

@@ -32,6 +32,9 @@ class Body:
     position: Value | None = None
     names: dict[int, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.recorder.bodies += 1
+
     def placeholder(self, aval: Aval, name: str) -> Value:
         """A value that is known only step by step."""
         recorder = self.recorder
@@ -57,10 +60,12 @@ class Body:
     def close(self, outputs: Sequence[Value], since: int | None = None) -> tuple[Tape, list[Value]]:
         """The body's tape, and its invariants. With `since`, all nodes from that number on belong to the body, also
         those that do not depend on the step: they are computed only if the step is done."""
+        self.recorder.bodies -= 1
         nodes, wanted = self.recorder.nodes, [v.number for v in outputs]       # an array's node may be made only now
         inside = _dependent(nodes, [v.number for v in self._placeholders()])
         if since is not None:
             inside |= {n for n in range(since, len(nodes)) if not nodes[n].is_leaf}
+        self.recorder.fallible = [n for n in self.recorder.fallible if n not in inside]
         replaced = self._walk_by_position(inside, wanted) if self.position is not None else {}
         body = Builder()
         leaves: dict[int, Value] = {}

@@ -100,6 +100,7 @@ class Recorder(Builder):
         self.captures: Any = None
         self.refusals: list[Exception] = []              # raised so far; see `trace.dispatch`
         self.errors: list[JitadError] = []               # all that were made so far
+        self.bodies = 0                                  # of loops and branches that are being recorded
         self.fallible: list[int] = []                    # nodes that may fail, which nothing would catch
         self.required: set[int] = set()                  # nodes whose numbers are finite, or the call fails
         self._home = sys._getframe(1).f_code             # of whoever records: frames further out are the caller's
@@ -269,13 +270,13 @@ class Recorder(Builder):
         if self.may_be_caught():
             return attempted(self, prim, inputs, params)
         number = super().apply(prim, inputs, params, where)
-        if self.wrap is Tracer:                          # the user's own, not a rule's
+        if self.wrap is Tracer and not self.bodies:  # the user's own, not a rule's
             self.fallible.append(number)
         return number
 
     def may_be_caught(self) -> bool:
         """Whether the recorded code would catch what is raised now."""
-        return self.explorer is None and may_be_caught(self._home)
+        return self.explorer is None and not self.bodies and may_be_caught(self._home)
 
 
 def _leaked(origin: Builder, what: str) -> LeakedTracerError:

@@ -113,3 +113,19 @@ def test_one_warning_names_the_line() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert g(ALSO_BAD) == caught_outside(ALSO_BAD) and g(ALSO_GOOD) == pytest.approx(caught_outside(ALSO_GOOD))
+
+
+def test_a_branch_of_cond_that_is_not_taken_does_not_fail() -> None:
+    def f(x: Any) -> Any:
+        return jitad.cond(x[0] < 0.5, lambda: np.sum(np.linalg.cholesky(matrix(x))), lambda: x[1] ** 2)
+    g, h = jit_grad(f), jit(lambda x: helper_tries(f, x))
+    for x in (BAD, GOOD, ALSO_BAD):
+        np.testing.assert_allclose(g(x), slope(f, x), rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(h(x), f(x), rtol=1e-12)
+
+
+def helper_tries(f: Any, x: Any) -> Any:
+    try:
+        return f(x)
+    except LinAlgError:
+        return x[2]
