@@ -5,14 +5,8 @@ import ast
 import subprocess
 import sys
 
-from tests.helpers.sources import FILES, MODULES, ROOT, circles, graph, imports, parsed, private_uses, room_of
+from tests.helpers.sources import FILES, FLOORS, MODULES, ROOT, circles, graph, imports, parsed, private_uses, room_of
 
-# From the ground up: a room may import from the floors below its own, not from its neighbours on the same floor.
-# Imports inside functions and those for type checkers count as well.
-FLOORS = [
-    ["errors", "version", "cache"], ["tape"], ["primitives"], ["passes", "trace"], ["compile"], ["call"], ["export"],
-    ["api"], ["testing"], ["integrations"], ["__init__"], ["demo"], ["__main__"],
-]
 STRANGERS = [("compile", "trace")]                  # rooms on different floors that do not know each other either
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 

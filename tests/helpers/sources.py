@@ -11,6 +11,13 @@ FILES = sorted([*ROOT.glob("jitad/**/*.py"), *ROOT.glob("cache/**/*.py")])
 ALL_FILES = [*FILES, *sorted([*ROOT.glob("tests/**/*.py"), *ROOT.glob("benchmarks/**/*.py")])]
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
+# From the ground up: a room may import from the floors below its own, not from its neighbours on the same floor.
+# Imports inside functions and those for type checkers count as well.
+FLOORS = [
+    ["errors", "version", "cache"], ["tape"], ["primitives"], ["passes", "trace"], ["compile"], ["call"], ["export"],
+    ["api"], ["testing"], ["integrations"], ["__init__"], ["demo"], ["__main__"],
+]
+
 
 def module_of(path: Path) -> str:
     """The dotted name under which a file is imported; `cache/` is installed as `jitad.cache`."""
