@@ -24,8 +24,8 @@ from jitad.tape.types import TABLE, Aval, Primitive
 OWN = ("leading", "caught")                               # params that the row itself does not have
 FAILS: dict[Primitive, Primitive] = {}
 """The row that says whether a row fails."""
-ROWS = ("cholesky", "solve", "inv", "solve_triangular", "eigh", "svd", "pinv", "orthogonal_factor", "sqrtm",
-        "solve_banded", "solveh_banded")
+ROWS = ("cholesky", "solve", "inv", "solve_triangular", "eigh", "svd", "pinv", "orthogonal_factor",
+        "solve_banded", "solveh_banded")    # not sqrtm: of what has no real root SciPy's is complex and raises nothing
 
 
 def _behind(avals: Sequence[Aval], leading: int) -> list[Aval]:
