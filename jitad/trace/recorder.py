@@ -275,8 +275,12 @@ class Recorder(Builder):
         return number
 
     def may_be_caught(self) -> bool:
-        """Whether the recorded code would catch what is raised now."""
-        return self.explorer is None and not self.bodies and may_be_caught(self._home)
+        """Whether the recorded code would catch what is raised now, for the numbers at hand."""
+        return self.explorer is None and not self.bodies and self.inside_try()
+
+    def inside_try(self) -> bool:
+        """Whether the recorded code is where it catches exceptions."""
+        return may_be_caught(self._home)
 
 
 def _leaked(origin: Builder, what: str) -> LeakedTracerError:

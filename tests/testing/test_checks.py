@@ -195,14 +195,14 @@ class Stale:
     """A compiled function that goes on to give an old result."""
 
     def __init__(self, g):
-        self._transformed, self.old = g, {}
+        self.function, self.old = g, {}
 
     def __call__(self, *args):
-        return self.old.setdefault(0, self._transformed(*args))
+        return self.old.setdefault(0, self.function(*args))
 
 
 def test_a_stale_result_is_found(monkeypatch):
-    monkeypatch.setattr("jitad.testing.CompiledTape", Stale)
+    monkeypatch.setattr("jitad.testing.checks.CompiledTape", Stale)
     with pytest.raises(CheckFailure, match=r"`<lambda>`, arguments 1: worst component: result\[2\] is 6.0, a fresh "
                                            r"recording gives 60.0 \(relative error 0.9\)"):
         assert_same_as_fresh(Stale(jit_grad(lambda x: np.sum(x**2))), [(x3,), (10 * x3,)])

@@ -64,7 +64,7 @@ def _watched(function: Callable[..., Any], result: Any, operands: list[Any], bad
     recorder = result.builder
     explorer = recorder.explorer
     if explorer is not None and explorer.depends(bad.number):
-        if function not in _ERRORS or not recorder.may_be_caught():
+        if function not in _ERRORS or not recorder.inside_try():
             explorer.forbid(bad, function, operands)
         elif explorer.decide(bad):
             kind, words = _ERRORS[function]
