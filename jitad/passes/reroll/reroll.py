@@ -1,10 +1,9 @@
 """Re-rolling: a loop of the user's that was recorded iteration by iteration becomes a `scan` on the tape.
 
 It happens between recording and differentiation, so that the gradient is a loop too. The recording is reduced to a
-row of tokens (`reroll_spine`), in which repetitions are found (`reroll_find`); what the operands of an iteration are
-is checked for every iteration (`reroll_wiring`); then the loop is built (`reroll_loop`) on a new tape, on which
-everything else stays as it was (`reroll_emit`). Loops within loops: the inner ones go first, and the result is
-looked at again.
+row of tokens (`spine.py`), in which repetitions are found (`find.py`); what the operands of an iteration are is checked
+for every iteration (`wiring.py`); then the loop is built (`loop.py`) on a new tape, on which everything else stays as
+it was (`emit.py`). Loops within loops: the inner ones go first, and the result is looked at again.
 """
 from __future__ import annotations
 
