@@ -51,8 +51,8 @@ max(<A>, <C>)|min(<A>, <A>)|round(<C>) * <A>|int(<C>) * <A>|dict(a=<A>).get('a')
 np.array([<A>, <A>]).sum(axis=0)|(<A>, <A>)[0] * 2.0|np.vectorize(lambda t: t * t if t {gt} 0 else -t)(<V>)
 next(iter(pieces(<A>))) + 0.0|np.apply_along_axis(np.sum, 0, <V>)|Scale(0.5).total + <A>|np.linalg.det(<M>[:2, :2])
 np.linalg.solve(np.eye(3) * 3.0 + <M>[:3, :3], <V>[:3])|np.linalg.inv(np.eye(2) * 4.0 + <M>[:2, :2])
-np.linalg.eigvalsh(<M> @ <M>.T)[-1]|np.linalg.svd(<M>, compute_uv=False)[0]
-np.linalg.cholesky(<M> @ <M>.T + 2.0 * np.eye(len(<M>)))"""
+np.linalg.eigvalsh(gram(<M>))[-1]|np.linalg.svd(<M>, compute_uv=False)[0]
+np.linalg.cholesky(gram(<M>) + 2.0 * np.eye(3))"""
 
 WHOLE = """np.arange(4)|np.argmax(<V>)|np.argsort(<V>)|len(<V>)|np.int64(<N>)|(<V> {gt} 0).sum()|order[::-1]|<I> + 1
 <I> % 3|np.searchsorted([-1.0, 0.0, 1.0], <A>)|np.count_nonzero(<V> {gt} <C>)|np.cumsum(order)|<I> // 2
@@ -69,5 +69,5 @@ PHRASES = _split(UNARY, BINARY, REDUCTIONS, ORDERS, SHAPES)
 
 EFFECTS = ["{a}[{i}] = <C>", "{a}[{i}] = <A>", "{a}[{i}] += <A>", "{a}[{i}] *= 0.5", "{a} += <A>", "{a} *= <C>",
            "{a} -= 0.5 * <A>", "{a}[{a} {gt} <C>] = <C>", "{a}[{a} {lt} 0] *= -0.5", "{a}[...] = <A>", "{a}.fill(0.25)",
-           "np.copyto({a}, <A>)", "{a}[{i}] = np.sort({a}[{i}])", "np.add.at({a}, 0, <C>)", "{a}.sort()",
+           "np.copyto({a}, 0.5 * <A>)", "{a}[{i}] = np.sort({a}[{i}])", "np.add.at({a}, 0, <C>)", "{a}.sort()",
            "np.fill_diagonal({a}, <C>)", "np.put({a}, [0], <C>)", "{a}[::-1] += {a}", "{a}[1:] = {a}[:-1]"]

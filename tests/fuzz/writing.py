@@ -58,6 +58,10 @@ def guarded(v):
         return 0.125 * v
 
 
+def gram(m):
+    return m @ m.T
+
+
 def pieces(v):
     for part in (v, -v, 0.5 * v):
         yield part
@@ -275,7 +279,7 @@ class Writer:
         name = self.fresh()
         risky = self.fill(self.some([
             "math.sqrt(<A>)", "math.log(<A>)", "math.exp(400 * <A>)", "<V>[<N>]", "float(<C>) / int(<N>)",
-            "np.linalg.cholesky(<M> @ <M>.T)[0, 0]", "np.linalg.inv(<M>)[0, 0]", "math.acos(<A>)",
+            "np.linalg.cholesky(gram(<M>))[0, 0]", "np.linalg.inv(<M>)[0, 0]", "math.acos(<A>)",
             "np.linalg.solve(<M>, <V>)[0]", "np.concatenate([<A>, <V>]).sum()"]))
         kinds = self.some(["Exception", "(ValueError, IndexError, ZeroDivisionError, OverflowError, TypeError, "
                            "np.linalg.LinAlgError)"])
