@@ -10,6 +10,7 @@ import numpy as np
 
 from jitad.compile.loops import STATUS_LINALG, STATUS_OK
 from jitad.compile.reference.table import ROUTINES, registered
+from jitad.primitives.linalg.failures import FAILS
 
 
 def _put(out: Any, evaluate: Callable[[], Any]) -> int:
@@ -244,5 +245,4 @@ def _failing(routine: Callable[..., int]) -> Callable[..., int]:
     return evaluate
 
 
-ROUTINES.update({f"{routine.__name__}_fails": _failing(routine) for routine in (
-    cholesky, solve, inv, solve_triangular, eigh, svd, pinv, orthogonal_factor, sqrtm, solve_banded, solveh_banded)})
+ROUTINES.update({fails.name: _failing(ROUTINES[row.name]) for row, fails in FAILS.items()})
