@@ -1,1 +1,1 @@
-"""Bridges to samplers and optimisers: one small module each, imported only when it is asked for."""
+"""Bridges to samplers: one small module each, imported only when it is asked for."""

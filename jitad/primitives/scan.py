@@ -29,7 +29,7 @@ a scan gives a *bundle* of dtype object, and nodes ``pick(bundle, index)`` take 
 ``index - carries``, out of it. Nothing but a pick reads a bundle. Tapes are compared by content, so that equal scans
 are one node.
 
-The rules live above: derivatives in `jitad.differentiate_scan`, rewrites in `jitad.optimise_scan`, the loop in
+The rules live above: derivatives and rewrites in `scan.py` of the folders of `jitad/passes/`, the loop in
 `jitad.compile.lower.scan.lower`.
 """
 from __future__ import annotations

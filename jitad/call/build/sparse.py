@@ -3,7 +3,7 @@ elements picked out of what it gives.
 
 Where a tangent or cotangent sums up columns of one colour, a row has an element in one of them at most: so the product
 has the elements themselves. Tangents keep the structure of the seed as far as those of dense Jacobians do
-(`jitad.differentiate_onehot`), so that a zero of another column does not meet an infinite partial derivative.
+(`jitad.passes.differentiate.tangents`), so that a zero of another column does not meet an infinite partial derivative.
 """
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Tapes for a whole batch: every example at once, along a new first dimension.
 
 `batched` is the transformation, node by node: what does not depend on the batch stays as it is, everything else gets
-the dimension by the rule of its row or kind (`jitad.batching_rules`, `jitad.batching_scan`). It serves `jitad.batch`,
+the dimension by the rule of its row or kind (`rules` and `scan` beside this file). It serves `jitad.batch`,
 the columns of Jacobians, and loops whose steps do not depend on each other, for which the batch is the positions.
 """
 from __future__ import annotations

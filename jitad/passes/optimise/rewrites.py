@@ -1,7 +1,7 @@
 """Optimisation, tape to tape: rewrites from one table, folding, common subexpressions, dead code.
 
 Only rewrites that keep NumPy's value are here, NaN, infinities and signed zeros included (multiplications
-by small powers of two change places, see `_power_of_two`). `optimise_pass` applies them.
+by small powers of two change places, see `_power_of_two`). `fixpoint` applies them.
 """
 from __future__ import annotations
 
