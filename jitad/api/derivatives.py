@@ -50,7 +50,9 @@ def jacobian(f: Function = None, argnums: int | Sequence[int] = 0, *, mode: str 
     g
         ``g(*args)`` has, at each leaf of the result of `f`, the structure of the differentiated argument; where the
         result has shape s and the argument shape t, a block of shape ``s + t``, in the dtype of the argument:
-        ``J[i, j] = d f(x)[i] / d x[j]``.
+        ``J[i, j] = d f(x)[i] / d x[j]``. By a complex argument the block has shape ``s + t + (2,)``: the derivatives by
+        its real and its imaginary part (``J[..., 0]`` is the complex derivative of a holomorphic function). It is
+        complex where the result is.
         `value`, `compile`, `tape`, `source` and ``out=`` as for `jit_grad`, but not with `lazy`.
 
     Raises
@@ -137,7 +139,8 @@ def hessian(f: Function = None, argnums: int | Sequence[int] = 0, *, lazy: bool 
     -------
     g
         ``g(*args)`` has, at each leaf of the differentiated argument (or tuple of arguments), that structure again: for
-        leaves of shapes s and t a block of shape ``s + t``, ``H[i, j] = d² f / d x[i] d x[j]``, exactly symmetric.
+        leaves of shapes s and t a block of shape ``s + t``, ``H[i, j] = d² f / d x[i] d x[j]``, exactly symmetric. A
+        complex leaf counts as its real and imaginary parts along a further dimension: its shape is ``t + (2,)``.
         `value`, `value_and_grad`, `compile`, `tape`, `source` and ``out=`` as for `jit_grad`, but not with `lazy`.
 
     Raises

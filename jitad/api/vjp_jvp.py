@@ -11,10 +11,9 @@ import numpy as np
 
 from jitad.api.linear_operators import copied
 from jitad.api.transforms import checked_argnums
-from jitad.call.build.nested import differentiated, plain_leaves, recorded_on, seed_value
+from jitad.call.build.nested import differentiated, recorded_on, results_on, seeds_on
 from jitad.call.pickling import restored, restores
 from jitad.call.request.request import Request
-from jitad.call.request.results import framed
 from jitad.call.transformed import Transformed
 from jitad.errors import ArgumentTypeError
 from jitad.tape.builder import Value
@@ -255,13 +254,8 @@ class _OnTape:
     def __init__(self, recorder: Recorder, function: Callable[..., Any], request: Request, primals: Sequence[Any]):
         self.recorder = recorder
         self.derivation = recorded_on(recorder, request, function, primals, {}, _name(function))
-        values, _, result = replace(self.derivation, request=replace(request, what="value")).parts()
-        self.value = framed(result.frame, [recorder.value(v.number) for v in values])
+        self.value = results_on(recorder, replace(self.derivation, request=replace(request, what="value")))
 
     def product(self, seed: Any) -> Any:
-        recorder, request = self.recorder, self.derivation.request
-        leaves, tree = plain_leaves(seed)
-        seeds = tuple(seed_value(recorder, x, request.seed_name, self.derivation.name) for x in leaves)
-        with recorder.plain():
-            found, _, result = replace(self.derivation, seeds=seeds, seed_tree=tree).parts()
-        return framed(result.frame, [recorder.value(v.number) for v in found])
+        seeds = seeds_on(self.recorder, seed, self.derivation.request.seed_name, self.derivation.name)
+        return results_on(self.recorder, replace(self.derivation, **seeds))

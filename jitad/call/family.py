@@ -80,13 +80,21 @@ class FunctionFamily(Methods):
 
     def _inside(self, recorder: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Called by recorded code, but not through its captures: only a function made there is safe."""
-        from jitad.trace.captures.copies import GlobalsView
-
-        if not isinstance(self.subject.target.function.__globals__, GlobalsView):
+        if not self._made_here():
             raise CaptureError(
                 f"`{self.__name__}` was reached in a way that cannot be followed while a function is recorded "
                 f"(at {user_line()}); call it by its global name or capture it in a closure")
         return self._on_tape(recorder, self.__wrapped__, args, kwargs)
+
+    def _made_here(self) -> bool:
+        """Whether the function, under all that it was transformed by, is one that the recording knows."""
+        from jitad.trace.captures.copies import GlobalsView
+        from jitad.trace.captures.nested import Nested
+
+        inner, target = self.subject.inner, self.subject.target
+        if isinstance(inner, FunctionFamily):
+            return inner._made_here()
+        return isinstance(target.function.__globals__, GlobalsView) or isinstance(target.self, Nested)
 
     def _on_tape(self, recorder: Any, function: Callable[..., Any], args: tuple[Any, ...],
                  kwargs: dict[str, Any]) -> Any:

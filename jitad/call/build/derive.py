@@ -21,13 +21,14 @@ from jitad.call.request.request import PARTS, Request
 from jitad.call.request.results import Form, Frame, Result, block_form, frame_of, gradient_form, value_form
 from jitad.call.request.sparse import Matrix
 from jitad.tape.builder import Builder, Value
-from jitad.trace.values.pairs import is_packed
+from jitad.trace.values.pairs import form_of, is_packed, packed_real, seen_aval
 from jitad.trace.leaves import is_complex
 from jitad.trace.pytree import TreeDef, bare, flatten, shown, unflatten
 from jitad.trace.where import user_line
 
-# Parts for which complex numbers have no convention here.
-REAL = frozenset("jacobian sparse_jacobian hessian sparse_hessian derivative second_derivative".split())
+# Parts for which complex numbers have no convention here: as arguments, as arguments or results.
+BY_ONE = frozenset({"derivative", "second_derivative"})
+SPARSE = frozenset({"sparse_jacobian", "sparse_hessian"})
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,7 @@ class Derivation:
     arguments: tuple[Argument, ...]
     seeds: tuple[Value, ...] = ()
     seed_tree: TreeDef | None = None
+    packed_seeds: tuple[bool, ...] = ()                    # which of them are complex
     standing_in: tuple[Value, ...] | None = None           # for gradients that the tape does not compute
     given: Mapping[int, Any] = field(default_factory=dict)  # what the inputs are now, for sparse matrices
 
@@ -78,10 +80,14 @@ class Derivation:
 
     def _check_real(self) -> None:
         """Raise `OutputError` for derivatives that complex numbers have no convention for here."""
-        if self.request.highest in REAL and (
-                any(map(is_complex, self.leaves)) or any(map(is_packed, self.outputs))):
-            raise OutputError(f"a {self.request.word} of `{self.name}` with complex arguments or results is "
-                              f"not supported (called at {user_line()}); pass and return real and imaginary parts")
+        highest = self.request.highest
+        if highest in BY_ONE and any(map(is_complex, self.leaves)):
+            raise OutputError(f"a {self.request.word} of `{self.name}` with respect to a complex number is not "
+                              f"supported (called at {user_line()}); use jacobian, which has d/dRe and d/dIm, or jvp")
+        if highest in SPARSE and (any(map(is_complex, self.leaves)) or any(map(is_packed, self.outputs))):
+            raise OutputError(f"a sparse {self.request.word} of `{self.name}` with complex arguments or results is "
+                              f"not supported (called at {user_line()}); leave out sparse=True, or pass and return real "
+                              "and imaginary parts")
 
     # --- what there is -----------------------------------------------------------------------------
     @cached_property
@@ -143,7 +149,7 @@ class Derivation:
                     self.like_arguments())
 
     def _cotangents(self) -> Part:
-        seeds = self._seeds(self.floats, self.structure, self.paths, "the result")
+        seeds = self._seeds(self.floats, [*map(is_packed, self.outputs)], self.structure, self.paths, "the result")
         found = pullback(self.builder, self.floats, seeds, self.wrt) if self.wrt else []
         return self._like_arguments(found, "ct")
 
@@ -199,9 +205,17 @@ class Derivation:
 
     def _blocks(self, blocks: list[list[Value]], rows: list[Value], names: list[str], label: str,
                 frame: Frame) -> Part:
-        values = [cast(b, w.dtype) for line in blocks for b, w in zip(line, self.wrt, strict=True)]
-        forms = [block_form((*r.shape, *w.shape), leaf) for r in rows
-                 for w, leaf in zip(self.wrt, self.leaves, strict=True)]
+        """A block of the shapes of its row and its column. Of a complex row, the parts are packed in the last dimension;
+        of a complex column they stand there."""
+        values, forms = [], []
+        for row, line in zip(rows, blocks, strict=True):
+            for block, column, leaf in zip(line, self.wrt, self.leaves, strict=True):
+                value, shape = cast(block, column.dtype), (*row.shape, *column.shape)
+                if is_packed(row):
+                    at = row.ndim - 1
+                    value = transpose(value, (*range(at), *range(at + 1, len(shape)), at))
+                values.append(value)
+                forms.append(form_of(value) if is_packed(row) else block_form(shape, leaf))
         return Part(values, [f"{label}_{a}_{b}" for a in names for b in self.names], forms, frame)
 
     # --- seeds -------------------------------------------------------------------------------------
@@ -210,24 +224,29 @@ class Derivation:
         wanted = like[0]
         if isinstance(self.request.argnums, tuple):
             wanted = flatten(tuple(unflatten(a.tree, a.values) for a in self.arguments), "")[2]
-        return self._seeds(self.wrt, wanted, names, "the argument" + "s" * (len(self.arguments) > 1))
+        return self._seeds(self.wrt, [*map(is_complex, self.leaves)], wanted, names,
+                           "the argument" + "s" * (len(self.arguments) > 1))
 
-    def _seeds(self, like: Sequence[Value], tree: TreeDef, paths: Sequence[str], what: str) -> list[Value]:
-        """The seeds, which must be as the values `like` are; raises `ArgumentTypeError`."""
+    def _seeds(self, like: Sequence[Value], packed: Sequence[bool], tree: TreeDef, paths: Sequence[str],
+               what: str) -> list[Value]:
+        """The seeds, which must be as the values `like` are, some of them complex; raises `ArgumentTypeError`."""
         seed = self.request.seed_name
         if self.seed_tree != tree:
             raise ArgumentTypeError(f"`{seed}` for `{self.name}` has another structure than {what}: "
                                     f"{_shown(self.seed_tree)} instead of {shown(tree)} (called at {user_line()})")
         found = []
-        for given, value, path in zip(self.seeds, like, paths, strict=True):
-            if given.shape != value.shape:
-                raise ArgumentTypeError(f"`{seed}` for {path} of `{self.name}` has shape {given.shape}, not "
-                                        f"{value.shape} (called at {user_line()})")
-            if given.dtype != value.dtype and not given.aval.weak:
+        for given, given_packed, value, wanted, path in zip(self.seeds, self.packed_seeds, like, packed, paths,
+                                                            strict=True):
+            shape, expected = seen_aval(given, given_packed), seen_aval(value, wanted)
+            if shape.shape != expected.shape:
+                raise ArgumentTypeError(f"`{seed}` for {path} of `{self.name}` has shape {shape.shape}, not "
+                                        f"{expected.shape} (called at {user_line()})")
+            if given_packed > wanted or (given.dtype != value.dtype and not given.aval.weak):
                 raise ArgumentTypeError(
-                    f"`{seed}` for {path} of `{self.name}` has dtype {given.dtype}, not {value.dtype} "
+                    f"`{seed}` for {path} of `{self.name}` has dtype {shape.dtype}, not {expected.dtype} "
                     f"(called at {user_line()}); convert it with astype")
-            found.append(cast(given, value.dtype))
+            given = cast(given, value.dtype)
+            found.append(packed_real(given) if wanted > given_packed else given)
         return found
 
 

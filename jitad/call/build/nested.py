@@ -11,12 +11,12 @@ import numpy as np
 from jitad.call.build.derive import Argument, Derivation
 from jitad.call.request.request import Request, check_places
 from jitad.call.request.results import framed
-from jitad.errors import ArgumentTypeError, OutputError
+from jitad.errors import ArgumentTypeError
 from jitad.primitives.core import alias, cast
 from jitad.tape.builder import Value
-from jitad.trace.values.pairs import is_packed
+from jitad.trace.values.pairs import Complex, constant, pack, unpacked
 from jitad.trace.dispatch import plain
-from jitad.trace.leaves import aval_of
+from jitad.trace.leaves import is_complex
 from jitad.trace.pytree import TreeDef, flatten, leaves_of, unflatten
 from jitad.trace.recorder import Recorder, as_output
 from jitad.trace.where import user_line
@@ -28,16 +28,25 @@ def differentiated(recorder: Recorder, request: Request, function: Callable[...,
                    kwargs: dict[str, Any], name: str) -> Any:
     """What is asked of a function, on the tape of the recording that calls for it: with respect to aliases of the
     arguments, so that other uses of the same values are constants."""
-    seeds: tuple[Value, ...] = ()
-    seed_tree = None
-    if request.seed_name:
-        *args, seed = args
-        leaves, seed_tree = plain_leaves(seed)
-        seeds = tuple(seed_value(recorder, leaf, request.seed_name, name) for leaf in leaves)
-    derivation = recorded_on(recorder, request, function, args, kwargs, name)
+    if not request.seed_name:
+        return results_on(recorder, recorded_on(recorder, request, function, args, kwargs, name))
+    *args, seed = args
+    seeds = seeds_on(recorder, seed, request.seed_name, name)
+    return results_on(recorder, replace(recorded_on(recorder, request, function, args, kwargs, name), **seeds))
+
+
+def results_on(recorder: Recorder, derivation: Derivation) -> Any:
+    """What is asked for, as values of the recording."""
     with recorder.plain():
-        found, _, result = replace(derivation, seeds=seeds, seed_tree=seed_tree).parts()
-    return framed(result.frame, [recorder.value(v.number) for v in found])
+        found, _, result = derivation.parts()
+    return framed(result.frame, [_result(recorder, v, form) for v, (form, _) in zip(found, result.forms, strict=True)])
+
+
+def _result(recorder: Recorder, value: Value, form: str) -> Any:
+    traced: Any = recorder.value(value.number)
+    if not form.startswith("complex"):
+        return traced
+    return Complex(traced[0], traced[1]) if form == "complex number" else Complex(traced[..., 0], traced[..., 1])
 
 
 def recorded_on(recorder: Recorder, request: Request, function: Callable[..., Any], args: Sequence[Any],
@@ -48,17 +57,15 @@ def recorded_on(recorder: Recorder, request: Request, function: Callable[..., An
     for place in request.places:
         given, tree = plain_leaves(args[place])
         paths = flatten(args[place], f"argument {place % len(args)}")[1]
+        likes = tuple(_like(plain(leaf)) for leaf in given)
         values = tuple(_aliased(recorder, leaf, name) for leaf in given)
-        fresh[place] = unflatten(tree, values)
-        taken.append(Argument(tuple(Value(recorder, v.number) for v in values), tree, tuple(paths),
-                              tuple(0.0 for _ in paths)))
+        fresh[place] = unflatten(tree, [unpacked(v, like) if is_complex(like) else v for v, like in zip(
+            values, likes, strict=True)])
+        taken.append(Argument(tuple(Value(recorder, v.number) for v in values), tree, tuple(paths), likes))
     result = function(*fresh, **kwargs)
     leaves, tree = plain_leaves(result)
     paths = flatten(result, "result")[1]
     outputs = tuple(as_output(recorder, leaf, path, user_line()) for leaf, path in zip(leaves, paths, strict=True))
-    if any(map(is_packed, outputs)):
-        raise OutputError(f"`{name}` returned a complex value to be differentiated inside a recorded function, at "
-                          f"{user_line()}; return its .real, .imag or np.abs")
     return Derivation(recorder, request, name, tuple(Value(recorder, v.number) for v in outputs), tree,
                       (False,) * len(outputs), tuple(taken))
 
@@ -69,22 +76,46 @@ def plain_leaves(value: Any) -> tuple[list[Any], TreeDef]:
     return leaves, leaves_of(unflatten(tree, leaves))[1]
 
 
-def seed_value(recorder: Recorder, leaf: Any, what: str, name: str) -> Value:
+def seeds_on(recorder: Recorder, seed: Any, what: str, name: str) -> dict[str, Any]:
+    """A seed as the fields of a `Derivation` that hold it."""
+    leaves, tree = plain_leaves(seed)
+    return {"seeds": tuple(_seed_value(recorder, leaf, what, name) for leaf in leaves), "seed_tree": tree,
+            "packed_seeds": tuple(_is_complex(leaf) for leaf in leaves)}
+
+
+def _seed_value(recorder: Recorder, leaf: Any, what: str, name: str) -> Value:
     """A leaf of a seed as a value of the recording."""
-    value = Value(recorder, as_value(recorder, leaf).number)
+    value = Value(recorder, _as_value(recorder, leaf).number)
     if value.dtype.kind == "b":
         raise ArgumentTypeError(f"`{what}` for `{name}` has a boolean (called at {user_line()}); a seed is made of "
                                 "floats, as what it is for")
     return cast(value, np.float64) if value.dtype.kind in "iu" else value
 
 
-def as_value(recorder: Recorder, leaf: Any) -> Value:
+def _as_value(recorder: Recorder, leaf: Any) -> Value:
+    """A leaf on the tape; of what is complex, both parts in one real array."""
     leaf = plain(leaf)
+    if is_complex(leaf):
+        leaf = constant(recorder, leaf)
+    if isinstance(leaf, Complex):
+        return pack(leaf)
     return leaf if isinstance(leaf, Value) else recorder.const(leaf, weak=type(leaf) in (int, float))
 
 
+def _is_complex(leaf: Any) -> bool:
+    return isinstance(plain(leaf), Complex) or is_complex(leaf)
+
+
+def _like(leaf: Any) -> Any:
+    """What a derivative by this leaf is like: a number, or an array without elements' values."""
+    if not _is_complex(leaf):
+        return 0.0
+    number = not np.ndim(leaf) and not getattr(leaf, "boxed", isinstance(leaf, np.ndarray))
+    return leaf.dtype.type(0) if number and hasattr(leaf, "dtype") else 0j if number else np.zeros((), leaf.dtype)
+
+
 def _aliased(recorder: Recorder, leaf: Any, name: str) -> Value:
-    value = as_value(recorder, leaf)
+    value = _as_value(recorder, leaf)
     if value.dtype.kind in "iu":
         value = cast(value, np.float64)
     if value.dtype.kind != "f":

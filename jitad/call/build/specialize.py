@@ -16,7 +16,7 @@ from jitad.compile.llvm.fork_guard import gate
 from jitad.passes.optimise.rewrites import optimised
 from jitad.passes.reroll.reroll import reroll
 from jitad.tape.builder import Value
-from jitad.trace.leaves import aval_of, packed_all
+from jitad.trace.leaves import aval_of, is_complex, packed_all
 from jitad.trace.recorder import Recording, uncollected
 
 
@@ -84,12 +84,13 @@ def derivation(recording: Recording, request: Request, arguments: Arguments, nam
         span = arguments.span(place % last)
         taken.append(Argument(values(span), arguments.structures[place % last],
                               tuple(arguments.names[i] for i in span), tuple(arguments.leaves[i] for i in span)))
-    seeds, tree = (values(arguments.span(last)), arguments.structures[last]) if request.seed_name else ((), None)
+    span = arguments.span(last) if request.seed_name else range(0)
     inputs = (v.number for v in (*recording.argument_inputs, *recording.captured_inputs))
     given = dict(zip(inputs, packed_all([*arguments.inputs, *recording.captured]), strict=True)) if (
         request.sparse) else {}
     return Derivation(recording.builder, request, name, recording.outputs, recording.structure, recording.weak,
-                      tuple(taken), seeds, tree, given=given)
+                      tuple(taken), values(span), arguments.structures[last] if request.seed_name else None,
+                      tuple(is_complex(arguments.leaves[i]) for i in span), given=given)
 
 
 def rerolled(recording: Recording, most: int | None = None) -> Recording:

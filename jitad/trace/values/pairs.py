@@ -23,8 +23,8 @@ from jitad.trace.dispatch import COMPLEX, as_value, builder_in, noted_line, plai
 from jitad.trace.leaves import is_complex
 from jitad.trace.values.tracer import Tracer
 
-__all__ = ["Complex", "as_complex", "constant", "form_of", "is_packed", "is_zero", "output_of", "pack", "pair",
-           "parts_of", "unpacked"]
+__all__ = ["Complex", "as_complex", "constant", "form_of", "is_packed", "is_zero", "output_of", "pack",
+           "packed_real", "pair", "parts_of", "seen_aval", "unpacked"]
 
 ADVICE = "take its .real, .imag, np.abs or np.angle first, or write it with functions that have a rule"
 
@@ -298,6 +298,16 @@ def is_packed(value: Value) -> bool:
 def form_of(value: Value) -> tuple[str, str]:
     """How a complex result is returned: form and dtype, as in `jitad.call.request.results`."""
     return "complex" if value.ndim > 1 else "complex number", complex_dtype(value.dtype).name
+
+
+def packed_real(x: Value) -> Value:
+    """A real value packed as the complex one that it is."""
+    return concatenate(expand_dims(x, (x.ndim,)), full(x, 0.0, (*x.shape, 1), x.dtype), axis=x.ndim)
+
+
+def seen_aval(value: Value, packed: bool) -> Aval:
+    """Shape and dtype of a value on the tape as the user knows them."""
+    return Aval(value.shape[:-1], complex_dtype(value.dtype)) if packed else value.aval
 
 
 def split_packed(packed: Value) -> Complex:
