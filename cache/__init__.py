@@ -32,6 +32,7 @@ store = Store()
 
 _resolve: Callable[[object], Hashable] | None = None
 _warn: Callable[[str, type[Warning]], None] | None = None
+_release: Callable[[], object] | None = None
 _configuration = initial(store.limits)
 _persistent: Persistent | None = None
 
@@ -70,9 +71,12 @@ def explain(f: object) -> Explanation:
 def clear(f: object = None) -> None:
     """Forget every compiled tape and all counts of one function, or of all; the next call compiles again.
 
+    Without `f` the memory that kernels keep from call to call is given back too.
     What is on disk stays: `python -m jitad cache clear` empties that. Raises `TypeError` if `f` is not a function.
     """
     store.clear(_owner(f))
+    if f is None and _release is not None:
+        _release()
 
 
 def resize(maxsize: int) -> None:
@@ -149,6 +153,12 @@ def set_warner(warn: Callable[[str, type[Warning]], None] | None) -> None:
     """Install what issues the warnings of the cache, `warn(message, category)`, with the user's line as their place."""
     global _warn
     _warn = warn
+
+
+def set_releaser(release: Callable[[], object] | None) -> None:
+    """Install what gives back memory that lives outside of the store when all of it is cleared."""
+    global _release
+    _release = release
 
 
 def persistent_store() -> Persistent | None:

@@ -17,7 +17,8 @@ from jitad.compile.emit.loop_hints import NO_LANES, Hint, loop_hints
 from jitad.compile.emit.transpose import emit_transpose
 from jitad.compile.llvm import ir
 from jitad.compile.llvm.builder import CONTRACT, FREE_ORDER, IRBuilder
-from jitad.compile.llvm.ir import BOOL, INT8, INT32, INT64, RAW, VOID
+from jitad.compile.llvm.ir import BOOL, INT8, INT32, INT64, RAW
+from jitad.compile.llvm.workspace import given, part, taken
 from jitad.compile.loops import (
     STATUS_MEMORY,
     Accumulator,
@@ -42,7 +43,8 @@ from jitad.compile.scalar.expressions import TYPES, build, constant
 from jitad.tape.expr import Expr
 
 MEMORY: dict[str, ir.Type] = {**TYPES, "b1": INT8}
-STACK_BYTES = 32768           # work arrays up to this size in all live on the stack
+STACK_BYTES = 32768           # work arrays live on the stack, the small ones first, up to this size in all
+LINE, APART = 64, 192         # a line of the cache; further bytes, so that large arrays do not all begin a page
 READABLE = 64                 # constants of more elements are written as bytes
 # Enough for sums in vector lanes. With "nsz" LLVM also takes x - x and 0 * x within a sum for 0, of infinite x too.
 NUMPY_SIZE = {"f8": 8, "f4": 4, "i8": 8, "i4": 4, "u4": 4, "i2": 2, "u2": 2, "i1": 1, "u1": 1, "b1": 1}
@@ -113,29 +115,39 @@ class _Emitter:
             self.buffers[b.name], self.pointers[b.name] = b, next(arguments)
 
     def _memory(self) -> None:
-        """Constants are globals; small work arrays lie on the stack, large ones in memory of this call."""
-        work = [b for b in self.program.buffers if b.kind == "work"]
-        on_stack = sum(b.size * NUMPY_SIZE[b.dtype] for b in work) <= STACK_BYTES
+        """Constants are globals. Work arrays that are never in use together may share a *place*, so places are what
+        is apart. Small ones lie on the stack, the others in memory of this call."""
+        places: dict[tuple[str, int], int] = {}
         for b in self.program.buffers:
             self.buffers[b.name] = b
             if b.kind == "constant":
                 self.pointers[b.name] = self._constant(b)
-            elif on_stack:
-                slot = self.slots.alloca(ir.array(MEMORY[b.dtype], max(b.size, 1)), align=64)
-                self.pointers[b.name] = self.slots.bitcast(slot, MEMORY[b.dtype].as_pointer())
-        if not on_stack:
-            for dtype, size in self.program.workspace.items():
-                base = self._allocate(size * NUMPY_SIZE[dtype], MEMORY[dtype])
-                for b in work:
-                    if b.dtype == dtype:
-                        self.pointers[b.name] = self.builder.gep(base, [INT64(b.offset)])
+            else:
+                size = -(-max(b.size, 1) * NUMPY_SIZE[b.dtype] // LINE) * LINE
+                places[b.dtype, b.offset] = max(places.get((b.dtype, b.offset), 0), size)
+        starts: dict[tuple[str, int], Any] = {}
+        room = STACK_BYTES
+        large: list[tuple[tuple[str, int], int]] = []
+        for place, size in sorted(places.items(), key=lambda item: item[1]):
+            if size <= room:
+                room -= size
+                starts[place] = self.slots.alloca(ir.array(INT8, size), align=LINE)
+            else:
+                large.append((place, size + APART))
+        if large:
+            block, offset = self._taken(sum(size for _, size in large)), 0
+            for place, size in large:
+                starts[place] = part(self.builder, block, offset)
+                offset += size
+        for b in self.program.buffers:
+            if b.kind != "constant":
+                self.pointers[b.name] = self.builder.bitcast(starts[b.dtype, b.offset], MEMORY[b.dtype].as_pointer())
 
-    def _allocate(self, size: int, kind: ir.Type) -> Any:
-        malloc = self.function.module.declare("malloc", RAW, [INT64], before="noalias")
-        memory = self.builder.call(malloc, [INT64(size)])
-        self.owned.append(memory)
-        self._unless(self.builder.icmp_unsigned("!=", memory, RAW(None)), INT64(STATUS_MEMORY))
-        return self.builder.bitcast(memory, kind.as_pointer())
+    def _taken(self, size: int) -> Any:
+        block = taken(self.builder, size)
+        self._unless(self.builder.icmp_unsigned("!=", block, RAW(None)), INT64(STATUS_MEMORY))
+        self.owned.append(block)
+        return block
 
     def _constant(self, b: Buffer) -> Any:
         assert b.value is not None
@@ -308,8 +320,6 @@ class _Emitter:
         self.builder.position_at_end(fine)
 
     def _leave(self, status: Any) -> None:
-        if self.owned:
-            free = self.function.module.declare("free", VOID, [RAW])
-            for memory in self.owned:
-                self.builder.call(free, [memory])
+        for block in self.owned:
+            given(self.builder, block)
         self.builder.ret(status)

@@ -2,11 +2,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 ADDRESSES: dict[str, int] = {}
+LATER: dict[str, Callable[[], int]] = {}        # those that are found when code first names them
 _OURS = re.compile(rb"jitad_\w+")
 
 
 def named_in(code: bytes) -> dict[str, int]:
     """The functions that an object file names."""
-    return {name: ADDRESSES[name] for name in map(bytes.decode, set(_OURS.findall(code))) if name in ADDRESSES}
+    names = set(map(bytes.decode, _OURS.findall(code)))
+    for name in names & LATER.keys() - ADDRESSES.keys():
+        ADDRESSES[name] = LATER[name]()
+    return {name: ADDRESSES[name] for name in names & ADDRESSES.keys()}

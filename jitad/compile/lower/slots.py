@@ -29,22 +29,36 @@ WorkArray = tuple[WorkSlot, str, tuple[int, ...]]           # with its dtype and
 
 
 def workspace(arrays: Iterable[WorkArray]) -> tuple[list[Buffer], dict[str, int]]:
-    """Offsets by lifetime: two arrays share memory if no group touches both."""
-    taken: dict[str, list[tuple[int, int, WorkSlot]]] = {}
-    buffers: list[Buffer] = []
-    sizes: dict[str, int] = {}
+    """Places by lifetime: two arrays of a dtype share one, from its start on, if no group touches both. A place grows
+    with what it is given; an array takes the smallest that holds it, or the largest."""
+    found: dict[str, list[_Place]] = {}
+    put: list[tuple[WorkSlot, str, tuple[int, ...], _Place]] = []
     for slot, dtype, shape in sorted(arrays, key=lambda array: array[0].first):
         size = -(-max(int(np.prod(shape, dtype=np.int64)), 1) // 8) * 8
-        busy = sorted((o, s) for o, s, t in taken.get(dtype, []) if t.first <= slot.last and slot.first <= t.last)
-        offset = 0
-        for start, length in busy:
-            if start - offset >= size:
-                break
-            offset = max(offset, start + length)
-        taken.setdefault(dtype, []).append((offset, size, slot))
-        sizes[dtype] = max(sizes.get(dtype, 0), offset + size)
-        buffers.append(Buffer(slot.name, dtype, shape, "work", offset=offset))
-    return buffers, sizes
+        places = found.setdefault(dtype, [])
+        free = [p for p in places if p.last < slot.first]
+        place = min(free, key=lambda p: (p.size < size, abs(p.size - size)), default=None)
+        if place is None:
+            places.append(place := _Place())
+        place.size = max(place.size, size)
+        place.last = slot.last
+        put.append((slot, dtype, shape, place))
+    sizes: dict[str, int] = {}
+    for dtype, places in found.items():
+        total = 0
+        for place in places:
+            place.offset, total = total, total + place.size
+        sizes[dtype] = total
+    return [Buffer(slot.name, dtype, shape, "work", offset=place.offset) for slot, dtype, shape, place in put], sizes
+
+
+@dataclass(eq=False)
+class _Place:
+    """Where arrays lie one after the other in time; `last` is the last group that touches the last one."""
+
+    size: int = 0
+    offset: int = 0
+    last: int = 0
 
 
 def block_rows(group: Group) -> int:

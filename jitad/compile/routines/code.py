@@ -11,6 +11,7 @@ from typing import Any
 from jitad.compile.llvm import ir
 from jitad.compile.llvm.builder import CONTRACT, FREE_ORDER, IRBuilder
 from jitad.compile.llvm.ir import BOOL, DOUBLE, INT8, INT32, INT64, RAW, VOID
+from jitad.compile.llvm.workspace import given, taken
 from jitad.compile.loops import STATUS_LINALG
 from jitad.compile.scalar.expressions import call_by_name
 
@@ -139,8 +140,7 @@ class RoutineCode:
         if count * 8 <= STACK_BYTES:
             slot = self.slots.alloca(ir.array(kind, max(count, 1)), align=64)
             return self.slots.bitcast(slot, kind.as_pointer())
-        malloc = self.module.declare("malloc", RAW, [INT64], before="noalias")
-        memory = self.slots.call(malloc, [INT64(count * 8)])
+        memory = taken(self.slots, count * 8)
         self.owned.append(memory)
         return self.slots.bitcast(memory, kind.as_pointer())
 
@@ -226,7 +226,7 @@ class RoutineCode:
         for value, block in self.exits:
             status.add_incoming(value, block)
         for memory in self.owned:
-            self.builder.call(self.module.declare("free", VOID, [RAW]), [memory])
+            given(self.builder, memory)
         self.builder.ret(status)
         self.slots.branch(self.body)
         return self.function
