@@ -22,7 +22,7 @@ import numpy as np
 
 import jitad.trace.record  # noqa: F401  (fills the tables)
 from jitad.trace import reasons, ufuncs
-from jitad.trace.captures import library
+from jitad.trace.captures.libraries import functions as library
 from jitad.trace.dispatch import FUNCTIONS
 from jitad.trace.numpy_rules.shapes.grids import INDEXERS
 from jitad.trace.scipy_rules.sparse import PARTS

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
-__all__ = ["FINAL", "PLAIN", "REFUSED", "THROUGH", "WHY", "advice", "why"]
+__all__ = ["FINAL", "PLAIN", "REFUSED", "SCIPY", "THROUGH", "WHY", "advice", "why"]
 
 WHY: dict[str, str] = {
     "no rule yet": "write it with functions that have a rule, or compute it outside the function and pass the result "
@@ -31,8 +31,14 @@ WHY: dict[str, str] = {
                   "the like, or compute it outside",
     "roots and nodes": "zeros, nodes and coefficients are made of plain numbers; compute them outside",
     "low level": "it hands out compiled code; use the functions of scipy.linalg themselves",
+    "solvers": "let a function of its own call it, decorated by jitad.implicit with the equation that its result "
+               "solves: the derivative is then that of the solution",
+    "differences": "jitad.grad, jacobian and hessian are exact, and may be used in the function",
     "distances of sets": "the distance counts or decides; it has no useful derivative",
 }
+
+# Of functions without a reason of their own, by their modules.
+_BY_MODULE = {"scipy.optimize": "solvers", "scipy.differentiate": "differences"}
 
 FINAL = frozenset({"memory", "complex roots", "complex values"})     # refused, though there is a function that says so
 
@@ -136,8 +142,21 @@ REFUSED: dict[str, dict[str, str]] = {
     },
 }
 
-# Functions in Python that work as they are.
-THROUGH: dict[str, str] = {"scipy.special": "assoc_laguerre", "scipy.linalg": "solve_circulant"}
+# Functions that SciPy writes in Python and that are right of traced values as they are: formulas, and questions about
+# types. No other function of SciPy's without a rule gets any (`jitad.trace.captures.libraries.guards`).
+THROUGH: dict[str, str] = {
+    "scipy.special": "assoc_laguerre",
+    "scipy.linalg": "solve_circulant",
+    "scipy.signal": "gausspulse sweep_poly kaiser_atten kaiser_beta",
+    "scipy.sparse": "issparse isspmatrix isspmatrix_bsr isspmatrix_coo isspmatrix_csc isspmatrix_csr isspmatrix_dia "
+                    "isspmatrix_dok isspmatrix_lil",
+}
+
+# Public modules of SciPy, in which users find what is defined in private ones.
+SCIPY = frozenset(f"scipy.{name}" for name in """cluster.hierarchy cluster.vq constants datasets differentiate fft
+    fftpack integrate interpolate io linalg linalg.blas linalg.lapack misc ndimage odr optimize signal signal.windows
+    sparse sparse.csgraph sparse.linalg spatial spatial.distance spatial.transform special stats stats.contingency
+    stats.mstats stats.qmc stats.sampling""".split())
 
 PLAIN: dict[str, str] = {
     "numpy": """broadcast_shapes can_cast common_type datetime_data dtype errstate finfo frompyfunc get_include
@@ -164,4 +183,4 @@ def why(module: str, name: str) -> str | None:
 def advice(qualified: str) -> str:
     """What to do instead of a function that is refused, by its whole name."""
     module, _, name = qualified.rpartition(".")
-    return WHY[why(module, name) or "no rule yet"]
+    return WHY[why(module, name) or _BY_MODULE.get(module, "no rule yet")]

@@ -39,7 +39,7 @@ from jitad.trace.captures.bytecode import WholeGuards
 from jitad.trace.captures.containers import STATIC, take_list, take_set, take_tuple
 from jitad.trace.captures.copies import Copies, GlobalsView
 from jitad.trace.captures.introspection import VIEWS
-from jitad.trace.captures.libraries import take_distribution, take_sparse, take_vectorized
+from jitad.trace.captures.libraries.objects import take_distribution, take_sparse, take_vectorized
 from jitad.trace.captures.nested import CaptureView, Nested
 from jitad.trace.captures.standard import Outlet
 from jitad.trace.captures.standins import (

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from jitad.trace.captures import library
+from jitad.trace.captures.libraries import functions as library
 from jitad.trace.captures.standard import OUTLETS, Outlet, outlet_of, reads_state
 from jitad.trace.impure import Impure
 from jitad.trace.numpy_rules.shapes.grids import INDEXERS

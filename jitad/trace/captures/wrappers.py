@@ -7,7 +7,7 @@ from typing import Any
 
 from jitad.cache.keys.captures import Path
 from jitad.trace.captures.containers import take_tuple
-from jitad.trace.captures.libraries import method_of
+from jitad.trace.captures.libraries.objects import method_of
 from jitad.trace.captures.notes import Notes
 
 __all__ = ["take_cached", "take_method", "take_partial"]

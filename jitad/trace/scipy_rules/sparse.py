@@ -126,6 +126,11 @@ class TracedSparse:
         return scatter(terms, row, axes=(0,), shape=(self.shape[0], *x.shape[1:]))
 
     @property
+    def jitad_holds(self) -> tuple[Any, ...]:
+        """What may be traced of it."""
+        return self._parts
+
+    @property
     def _builder(self) -> Any:
         return builder_in(self._parts)
 

@@ -123,6 +123,11 @@ class Frozen(_StandIn):
         real = self._jitad_real
         return type(real) if real is not None else frozen_class(self._jitad_dist._jitad_real)
 
+    @property
+    def jitad_holds(self) -> tuple[Any, ...]:
+        """What may be traced of it."""
+        return tuple(self._jitad_parameters.values())
+
     def __getattr__(self, name: str) -> Any:
         dist, real, given = self._jitad_dist._jitad_real, self._jitad_real, self._jitad_parameters
         if name in _DRAWING:

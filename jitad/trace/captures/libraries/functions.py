@@ -1,21 +1,22 @@
 """Functions of NumPy and SciPy without a rule: which are followed like the user's own, and how others are refused.
 
-What a library's function does with a traced value cannot be foreseen. Some are written in Python and only ask for
-shapes: they work as they are. Most call ``np.asarray``, which a traced value refuses; recorded code sees those
-through `guarded`, so that the error names the function that the user wrote.
+What a library's function does with a traced value cannot be foreseen. Some of NumPy's are written in Python and only
+ask for shapes: they work as they are. Most call ``np.asarray``, which a traced value refuses; recorded code sees those
+through `guarded`, so that the error names the function that the user wrote. SciPy's are in `guards`.
 """
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
 from functools import wraps
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from jitad.errors import ConcretizationError
 from jitad.trace import reasons
+from jitad.trace.captures.libraries.guards import ClassOfSciPy, full_name, guarded_function, runs_through
 from jitad.trace.dispatch import FUNCTIONS, builder_in, noted_line, plain, refused
 from jitad.trace.values.local import on_arrays
 
@@ -46,21 +47,31 @@ def guarded(value: Any) -> Any | None:
         return known[1]
     if type(value) is _DISPATCHER:
         replacement = _routed(value)
-    elif _is_guarded(value):
+    elif _is_guarded(value, "numpy"):
         replacement = _refusing(value)
+    elif _is_guarded(value, "scipy"):
+        name = full_name(value)
+        replacement = ClassOfSciPy(value, name) if isinstance(value, type) else _refusing(value) if (
+            runs_through(value)) else guarded_function(value, name)
     else:
         return None
     _GUARDED[id(value)] = value, replacement
     return replacement
 
 
-def _is_guarded(value: Any) -> bool:
-    if not callable(value) or isinstance(value, (type, np.ufunc)) or is_followed_function(value):
+def _is_guarded(value: Any, package: str) -> bool:
+    """Whether this is a function of the package, or one of SciPy's classes."""
+    if not callable(value) or isinstance(value, np.ufunc) or is_followed_function(value):
+        return False
+    if isinstance(value, type) and (package == "numpy" or issubclass(value, BaseException)):
+        return False
+    owner = getattr(value, "__self__", None)             # a method bound to an object reads what that holds
+    if package == "scipy" and not (owner is None or isinstance(owner, (type, ModuleType))):
         return False
     home, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
-    if not isinstance(home, str) or home.partition(".")[0] not in ("numpy", "scipy") or not isinstance(name, str):
+    if not isinstance(home, str) or home.partition(".")[0] != package or not isinstance(name, str):
         return False
-    return getattr(sys.modules.get(home), name, None) is value
+    return getattr(sys.modules.get(home), name, None) is value or package == "scipy"
 
 
 def _routed(function: Any) -> Callable[..., Any]:
@@ -75,10 +86,9 @@ def _routed(function: Any) -> Callable[..., Any]:
 
 
 def _refusing(function: Any) -> Callable[..., Any]:
-    home = function.__module__.partition("._")[0]
-    while home not in reasons.REFUSED and "." in home:
-        home = home.rpartition(".")[0]
-    name, known = f"{home}.{function.__name__}", reasons.why(home, function.__name__)
+    name = full_name(function)
+    home, _, short = name.rpartition(".")
+    known = reasons.why(home, short)
 
     @wraps(function, updated=())
     def replacement(*args: Any, **kwargs: Any) -> Any:

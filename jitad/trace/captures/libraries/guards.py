@@ -1,0 +1,182 @@
+"""SciPy's functions and classes in recorded code: by an allow-list, none is recorded through.
+
+What SciPy writes in Python iterates and stops by numbers, so that a recording of it would be that of the steps for
+one argument: the derivative of a root found by chance at its start is that of the start. What it writes in C calls
+functions back that must return plain numbers. So a function without a rule gets no traced value at all, neither as an
+argument nor from a function of the user's that it calls: it is refused by name. Only those of `reasons.THROUGH`,
+which are formulas, run on traced values as they are.
+"""
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial, wraps
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+
+from jitad.errors import ConcretizationError
+from jitad.tape.builder import Builder
+from jitad.trace import reasons
+from jitad.trace.dispatch import builder_in, plain, refused
+from jitad.trace.recorder import current
+
+__all__ = ["ClassOfSciPy", "full_name", "guarded_function", "runs_through"]
+
+
+def full_name(value: Any) -> str:
+    """``scipy.optimize.newton``: the name under which users import it."""
+    home = value.__module__.partition("._")[0]
+    while home not in reasons.REFUSED and home not in reasons.SCIPY and "." in home:
+        home = home.rpartition(".")[0]
+    if home == "scipy":                                  # what several modules share lies in none of them
+        home = next((m for m in sorted(reasons.SCIPY) if getattr(sys.modules.get(m), value.__name__, None) is value),
+                    home)
+    return f"{home}.{value.__name__}"
+
+
+def runs_through(value: Any) -> bool:
+    """Whether a function of SciPy's may be given traced values, and is right for them."""
+    module, _, name = full_name(value).rpartition(".")
+    return name in reasons.THROUGH.get(module, "").split()
+
+
+def guarded_function(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """What recorded code sees of a function of SciPy's."""
+    @wraps(function, updated=())
+    def replacement(*args: Any, **kwargs: Any) -> Any:
+        return _called(function, name, args, kwargs)
+    return replacement
+
+
+class ClassOfSciPy:
+    """What recorded code sees of a class of SciPy's: instances are made of plain values only. It stands for the class
+    in ``isinstance``, as a base, and for its class methods."""
+
+    __slots__ = ("_guarded",)
+
+    def __init__(self, cls: type, name: str) -> None:
+        self._guarded = (cls, name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return _called(*self._guarded, args, kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        cls, own = self._guarded
+        value = getattr(cls, name)
+        if type(value) in (MethodType, FunctionType, BuiltinFunctionType) and not name.startswith("__"):
+            return guarded_function(value, f"{own}.{name}")
+        return value
+
+    def __instancecheck__(self, instance: Any) -> bool:
+        return isinstance(instance, self._guarded[0])
+
+    def __subclasscheck__(self, cls: type) -> bool:
+        return issubclass(cls, self._guarded[0])
+
+    def __mro_entries__(self, bases: Any) -> tuple[type, ...]:
+        return (self._guarded[0],)
+
+    def __eq__(self, other: Any) -> bool:
+        return self._guarded[0] is (other._guarded[0] if type(other) is ClassOfSciPy else other)
+
+    def __hash__(self) -> int:
+        return hash(self._guarded[0])
+
+
+def _called(function: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The call with plain values; refused when it gets another, as an argument or from a function that it calls."""
+    builder = _traced_in(plain(args), plain(kwargs))
+    if builder is not None:
+        raise refused(builder, name, reasons.advice(name))
+    calls = _Calls(name)
+    args, kwargs = calls.watched(args), calls.watched(kwargs)
+    try:
+        result = function(*args, **kwargs)
+    except Exception:
+        calls.check()                                    # compiled code makes other errors of those that come out
+        raise
+    calls.check()
+    return result
+
+
+def _traced_in(*things: Any) -> Builder | None:
+    """The builder of a traced value in `things`, which may be a sparse matrix or a distribution of such values."""
+    found = builder_in(*things)
+    if found is not None:
+        return found
+    for thing in things:
+        if isinstance(thing, (list, tuple)):
+            found = _traced_in(*thing)
+        elif type(thing) is dict:
+            found = _traced_in(*thing.values())
+        elif isinstance(thing, np.ndarray) and thing.dtype == object:
+            found = _traced_in(*thing.ravel().tolist())
+        else:
+            parts = getattr(type(thing), "jitad_holds", None)
+            found = None if parts is None else _traced_in(*parts.fget(thing))
+        if found is not None:
+            return found
+    return None
+
+
+class _Calls:
+    """The functions of the user's that one call of SciPy's gets."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.refusal: Exception | None = None
+
+    def check(self) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+
+    def watched(self, thing: Any) -> Any:
+        """`thing` with functions, also in lists, tuples and dicts, that raise rather than return a traced value."""
+        kind = type(thing)
+        if kind in (tuple, list):
+            new = [self.watched(t) for t in thing]
+            changed = any(a is not b for a, b in zip(new, thing, strict=True))
+            return kind(new) if changed else thing
+        if kind is dict:
+            new = {key: self.watched(value) for key, value in thing.items()}
+            return new if any(new[key] is not thing[key] for key in new) else thing
+        if kind is ClassOfSciPy:
+            return thing._guarded[0]
+        return self._watched_function(thing) if _calls_user(thing) else thing
+
+    def _watched_function(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if self.refusal is not None:
+                raise self.refusal
+            try:
+                found = function(*args, **kwargs)
+            except ConcretizationError as error:
+                recorder = current()
+                before = getattr(recorder, "refusals", [])
+                before[:] = [e for e in before if e is not error]
+                self.refusal = self._refused(recorder)
+                raise self.refusal from error
+            builder = _traced_in(plain(found))
+            if builder is not None:
+                self.refusal = self._refused(builder)
+                raise self.refusal
+            return found
+        named = type(function) in (FunctionType, MethodType, partial)
+        return wraps(function, updated=())(call) if named else call
+
+    def _refused(self, builder: Any) -> Exception:
+        return refused(builder, f"{self.name} of a function that gives traced values", reasons.advice(self.name))
+
+
+def _calls_user(thing: Any) -> bool:
+    """Whether this is a callable that may come to a traced value."""
+    kind = type(thing)
+    if kind is FunctionType:
+        return not str(thing.__module__).startswith(("numpy", "scipy"))
+    if kind in (MethodType, partial):
+        return True
+    if issubclass(kind, (type, np.ufunc, BuiltinFunctionType)) or hasattr(kind, "_jitad_error"):
+        return False
+    return callable(thing) and not kind.__module__.startswith(("numpy", "scipy"))
