@@ -35,12 +35,16 @@ from jitad.errors import (
     ArgumentTypeError,
     CaptureError,
     ConcretizationError,
+    ConstraintError,
     JitadError,
     LeakedTracerError,
     MutationError,
     NonFiniteError,
     OutputError,
+    SamplerError,
+    SamplingWarning,
     SignatureError,
+    StartError,
     TapeError,
     TapeFileError,
     TapeMismatchError,
@@ -52,8 +56,9 @@ from jitad.version import __version__
 
 __all__ = [
     "__version__",
-    "ArgumentTypeError", "CaptureError", "ConcretizationError", "JitadError", "LeakedTracerError", "MutationError",
-    "NonFiniteError", "OutputError", "SavedTape", "SignatureError", "TapeError", "TapeFileError",
+    "ArgumentTypeError", "CaptureError", "ConcretizationError", "ConstraintError", "JitadError", "LeakedTracerError",
+    "MutationError", "NonFiniteError", "OutputError", "SamplerError", "SamplingWarning", "SavedTape", "SignatureError",
+    "StartError", "TapeError", "TapeFileError",
     "TapeMismatchError", "TapeMismatchWarning",
     "UnsupportedOperationError", "batch", "cache", "checkpoint", "cond", "custom_gradient", "debug_nonfinite",
     "derivative", "elementwise", "fori_loop", "grad", "hessian", "hvp", "implicit",
@@ -65,9 +70,21 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """`jitad.testing`, which is imported when it is first used."""
+    """What is imported when it is first used."""
     if name == "testing":
         import jitad.testing
 
         return jitad.testing
+    if name == "constraints":
+        import jitad.constraints
+
+        return jitad.constraints
+    if name == "posterior":
+        from jitad.inference.model import posterior
+
+        return posterior
+    if name == "ravel":
+        from jitad.inference.ravel import ravel
+
+        return ravel
     raise AttributeError(f"module 'jitad' has no attribute {name!r}")

@@ -55,6 +55,22 @@ class SignatureError(JitadError, TypeError):
     """A compiled tape, or its C function, was used with arguments it cannot serve."""
 
 
+class ConstraintError(JitadError, ValueError):
+    """A constraint is given bounds or sizes that make no sense, or a value outside of its set."""
+
+
+class StartError(JitadError, ValueError):
+    """There is no point to start from: the density or its gradient is not finite where it was tried."""
+
+
+class SamplerError(JitadError, RuntimeError):
+    """A sampler stopped, or the installed version of one cannot take what jitad compiles."""
+
+
+class SamplingWarning(UserWarning):
+    """Draws that should not be trusted as they are; says what to change."""
+
+
 class NonFiniteError(JitadError, FloatingPointError):
     """A value or a gradient is NaN or infinite, where ``g.check_finite`` or `jitad.debug_nonfinite` looked for that."""
 

@@ -40,7 +40,7 @@ def is_library_file(filename: str) -> bool:
     path = _slashes(filename)
     if path.startswith(("<frozen", "<captures>", "<__array_function__")):
         return True
-    if path.endswith("/jitad/demo.py"):  # shows what a user would write
+    if path.endswith("/jitad/demo.py") or "/jitad/constraints/" in path:  # what a user would write
         return False
     return (path.startswith(_STANDARD) and not path.startswith(_PACKAGES)) or path.startswith(_folders())
 

@@ -15,7 +15,7 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 # Imports inside functions and those for type checkers count as well.
 FLOORS = [
     ["errors", "version", "cache"], ["tape"], ["primitives"], ["passes", "trace"], ["compile"], ["call"], ["export"],
-    ["api"], ["testing"], ["integrations"], ["__init__"], ["demo"], ["__main__"],
+    ["api"], ["testing", "constraints"], ["inference"], ["integrations"], ["__init__"], ["demo"], ["__main__"],
 ]
 
 

@@ -29,13 +29,17 @@ __all__ = [
 ]
 
 STANDARD = sys.stdlib_module_names
+CONSTRAINTS = "jitad.constraints"
 LIBRARIES = frozenset({"numpy", "scipy", "jitad", "numba", "optree", "builtins"}) | STANDARD
 # Packages whose objects hold their data where Python cannot see it being read.
 OPAQUE = frozenset({"pandas", "polars", "xarray", "torch", "jax", "jaxlib", "tensorflow", "h5py", "pyarrow", "sklearn"})
 
 
 def _top(name: Any) -> str:
-    return name.partition(".")[0] if isinstance(name, str) else "__main__"
+    """The package that a module is of; our own maps of constrained parameters are as if a user had written them."""
+    if not isinstance(name, str):
+        return "__main__"
+    return CONSTRAINTS if name.startswith(CONSTRAINTS) else name.partition(".")[0]
 
 
 def is_user_module(module: ModuleType) -> bool:

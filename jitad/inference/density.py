@@ -1,0 +1,123 @@
+"""The compiled density of a posterior: one C function for values and gradients, and words for where it has none."""
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from jitad.api.transforms import value_and_grad
+from jitad.constraints.joint import ParameterBlock, constrained
+from jitad.errors import JitadError, NonFiniteError, SamplerError, StartError
+
+_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_uint64, *[ctypes.c_void_p] * 4)
+FINE, NOT_FINITE = 0, 1
+NO_DENSITY = (ValueError, ArithmeticError, np.linalg.LinAlgError)    # with which a function refuses a point
+
+
+class Density:
+    """The log density `function` of the free vector, with its data; compiled when it is first needed."""
+
+    def __init__(self, function: Callable[..., Any], blocks: tuple[ParameterBlock, ...], data: tuple[Any, ...]):
+        self.function, self.blocks, self.data, self.dim = function, blocks, data, blocks[-1].end
+        self.gradient = value_and_grad(function, on_mismatch="silent")
+        self._compiled: Any = None
+
+    def compile(self, u: np.ndarray) -> Any:
+        """The C function, recorded at `u` if it is not there yet: see `CompiledTape.cfunc`. What does not depend on the
+        free vector is computed once."""
+        if self._compiled is None:
+            self._compiled = self._bound.cfunc(u)
+        return self._compiled
+
+    @cached_property
+    def _bound(self) -> Any:
+        return self.gradient.bind(*self.data)
+
+    @cached_property
+    def _call(self) -> Any:
+        return _FUNCTION(self._compiled.address)
+
+    def at(self, u: np.ndarray) -> tuple[int, float, np.ndarray]:
+        """(status, value, gradient) at a vector; the status is 0 where all of it is finite."""
+        u = np.ascontiguousarray(u, dtype=np.float64)
+        value, gradient = ctypes.c_double(np.nan), np.full(self.dim, np.nan)
+        try:
+            data = self.compile(u).data
+        except NO_DENSITY as error:
+            if isinstance(error, JitadError):
+                raise
+            return NOT_FINITE, np.nan, gradient
+        status = self._call(self.dim, u.ctypes.data, gradient.ctypes.data, ctypes.addressof(value), data)
+        if status < 0:
+            self.in_python(u)                                  # raises what the function raised
+            raise SamplerError(f"the compiled density stopped with status {status}")
+        return status, value.value, gradient
+
+    def in_python(self, u: np.ndarray) -> float:
+        """The value as the user's own code gives it in NumPy, with its own exceptions."""
+        with np.errstate(all="ignore"):
+            return float(self.function(u, *self.data))
+
+    def value_and_grad(self, u: np.ndarray) -> tuple[float, np.ndarray]:
+        """Also where they are not finite."""
+        status, value, gradient = self.at(u)
+        if status == FINE:
+            return value, gradient
+        return self._bound(u)
+
+    def finite(self, u: np.ndarray) -> bool:
+        return self.at(u)[0] == FINE
+
+    # --- where there is no density -------------------------------------------------------------------------
+    def why_not(self, u: np.ndarray) -> str:
+        """What is wrong at a vector: the exception or the operation with its line, and the parameters concerned."""
+        words = self._cause(u)
+        with np.errstate(all="ignore"):
+            values = constrained(self.blocks, u)[0]
+        shown = "; ".join(f"{name} = {_short(values[name])}" for name in self._concerned(u))
+        return f"{words}\nThe parameters there: {shown}"
+
+    def _cause(self, u: np.ndarray) -> str:
+        try:
+            value = self.in_python(u)
+        except Exception as error:
+            return f"{type(error).__name__}: {error}{_line(error)}"
+        try:
+            self.gradient.check_finite(u, *self.data)
+        except NonFiniteError as error:
+            return str(error)
+        except NO_DENSITY as error:
+            return f"{type(error).__name__}: {error}"
+        return f"the value is {value}"
+
+    def _concerned(self, u: np.ndarray) -> list[str]:
+        """The parameters with respect to which the gradient is not finite; all of them if there is no gradient."""
+        try:
+            gradient = self._bound(u)[1]
+        except Exception:
+            return [block.name for block in self.blocks]
+        found = [b.name for b in self.blocks if not np.isfinite(gradient[b.begin:b.end]).all()]
+        return found or [block.name for block in self.blocks]
+
+    def require(self, u: np.ndarray, where: str) -> None:
+        """Raise `StartError` unless the density is finite at `u`."""
+        if not self.finite(u):
+            raise StartError(f"the density is not finite {where}: {self.why_not(u)}")
+
+
+def _short(value: Any) -> str:
+    return np.array2string(np.asarray(value), threshold=6, edgeitems=2, precision=4).replace("\n", "")
+
+
+def _line(error: BaseException) -> str:
+    """Where the user's code raised it."""
+    trace, found = error.__traceback__, ""
+    while trace is not None:
+        name = trace.tb_frame.f_code.co_filename
+        if "/jitad/" not in name:
+            found = f" (at {name}:{trace.tb_lineno})"
+        trace = trace.tb_next
+    return found

@@ -1,0 +1,207 @@
+"""`posterior`: a log density in plain NumPy, with constrained parameters and data, as one object to estimate from."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from jitad.api.batch import batch
+from jitad.api.transforms import jit
+from jitad.constraints.joint import constrained, density_of, likelihood_of, values_of
+from jitad.errors import OutputError, SignatureError
+from jitad.inference.check import PosteriorReport, report
+from jitad.inference.density import NO_DENSITY, Density
+from jitad.inference.given import Data, FreeVector, Values, calling
+
+__all__ = ["Posterior", "posterior"]
+
+Function = Callable[..., Any]
+
+
+def posterior(logp: Function, parameters: Any, data: Any = (), *, log_likelihood: Function | None = None,
+              generated: Function | None = None, dims: Mapping[str, Sequence[str]] | None = None,
+              coords: Mapping[str, Sequence[Any]] | None = None) -> Posterior:
+    """A posterior: a log density in plain NumPy, the constraints of its parameters, and its data.
+
+    Parameters
+    ----------
+    logp
+        The log density of the constrained values up to a constant, without any Jacobian: ``logp(values, *data)`` with
+        a dict of arrays (Python numbers for the shape ()), or, where each parameter's name is the name of an argument,
+        ``logp(mu=..., tau=..., y=...)`` by name.
+    parameters
+        A constraint of `jitad.constraints` for each name, in order: ``dict(mu=real(), tau=positive(), eta=real(8))``.
+        With a dataclass or a named tuple of constraints `logp` gets one of values.
+    data
+        What `logp` takes besides: a tuple, or a dict by name. Copied when the density is compiled; what depends on data
+        alone is computed once. `Posterior.with_data` has the same posterior with other data.
+    log_likelihood
+        Called as `logp`; gives the log-likelihood of each observation, an array or a dict of arrays, which `sample`
+        stores in ArviZ's group of that name.
+    generated
+        Called as `logp`; gives a dict of further quantities to be stored with each draw.
+    dims, coords
+        Names of the dimensions of what is stored, and their labels, as in ArviZ.
+
+    Returns
+    -------
+    Posterior
+
+    Raises
+    ------
+    SignatureError
+        For parameters, data or functions that do not fit together.
+    OutputError
+        If `logp` gives anything but one real number.
+
+    Whatever else `logp` raises at its first call, which is an ordinary one in NumPy, is passed on; `ValueError` and
+    `ArithmeticError` say that there is no density at that point.
+
+    Examples
+    --------
+    >>> import numpy as np, jitad
+    >>> from jitad.constraints import positive, real
+    >>> def logp(p, y):
+    ...     z = (y - p["mu"]) / p["tau"]
+    ...     return -0.5 * np.sum(z * z) - y.size * np.log(p["tau"]) - p["tau"] - 0.5 * p["mu"] ** 2
+    >>> post = jitad.posterior(logp, dict(mu=real(), tau=positive()), data=(np.array([1.2, 0.7, 2.1]),))
+    >>> post.dim, post.names
+    (2, ['mu', 'tau'])
+    >>> u = post.unconstrain({"mu": 1.0, "tau": 2.0})
+    >>> round(post.logp(u), 4)
+    -4.0538
+    >>> value, gradient = post.value_and_grad(u)
+    >>> gradient.round(4)
+    array([-0.75 , -3.665])
+    """
+    return Posterior(logp, parameters, data, log_likelihood=log_likelihood, generated=generated, dims=dims,
+                     coords=coords)
+
+
+class Posterior:
+    """Made by `posterior`. `dim` is the number of free numbers, `names` has a name for each, `shapes` the shapes of the
+    values by name."""
+
+    def __init__(self, logp: Function, parameters: Any, data: Any, **options: Any):
+        self.given, self.options = (logp, parameters), options
+        self.free, self.observed = FreeVector(parameters), Data(data)
+        free = self.free
+        self.dim, self.names, self.shapes = free.dim, free.names, free.shapes
+        self.call = calling(logp, "logp", free, self.observed)
+        further = {name: calling(options[name], name, free, self.observed)
+                   for name in ("log_likelihood", "generated") if options.get(name) is not None}
+        self.density = Density(density_of(self.call, free.blocks), free.blocks, self.observed.values)
+        self.likelihood = likelihood_of(self.call, free.blocks)
+        self._values = values_of(free.blocks, further)
+        self._require_number()
+
+    def _require_number(self) -> None:
+        """One ordinary call in NumPy, so that what is wrong with the arguments or the result is said at once."""
+        try:
+            with np.errstate(all="ignore"):
+                found = self.likelihood(np.full(self.dim, 0.1), *self.observed.values)
+        except NO_DENSITY:
+            return
+        if np.ndim(found) or np.asarray(found).dtype.kind not in "fiu":
+            what = f"an array of shape {np.shape(found)}" if np.ndim(found) else f"a {type(found).__name__}"
+            raise OutputError(f"logp must give one real number, not {what}; sum it: np.sum(...)")
+
+    # --- the density ---------------------------------------------------------------------------------------
+    def logp(self, u: np.ndarray) -> float:
+        """The log density at a free vector of shape ``(dim,)``, the log-Jacobian of the constraints included."""
+        return self.value_and_grad(u)[0]
+
+    def value_and_grad(self, u: np.ndarray) -> tuple[float, np.ndarray]:
+        """`logp` and its gradient, of shape ``(dim,)``, from one sweep."""
+        return self.density.value_and_grad(self._vector(u))
+
+    @property
+    def cfunc(self) -> Any:
+        """`value_and_grad` as a C function, for samplers in other languages: see `CompiledTape.cfunc`."""
+        return self.density.compile(np.full(self.dim, 0.1))
+
+    def _vector(self, u: Any) -> np.ndarray:
+        u = np.asarray(u, dtype=np.float64)
+        if u.shape != (self.dim,):
+            self.free.vector(u, "the argument")
+        return u
+
+    # --- from free vectors to values and back ------------------------------------------------------------------
+    def constrain(self, u: np.ndarray) -> Values:
+        """The values at a free vector, by name; at an array of them, of shape ``(..., dim)``, arrays of shape
+        ``(..., *shape)``, all computed in one kernel."""
+        u = np.asarray(u, dtype=np.float64)
+        if u.ndim == 1:
+            values = constrained(self.free.blocks, self._vector(u))[0]
+        else:
+            values = self.expanded(u)["posterior"]
+        return values if self.free.make is None else self.free.make(**values)
+
+    def unconstrain(self, values: Values) -> np.ndarray:
+        """The free vector, of shape ``(dim,)``, of values by name.
+
+        Raises `SignatureError` unless there is one for each parameter, `ConstraintError` for one outside of its set.
+        """
+        return self.free.of(values)
+
+    def expanded(self, u: np.ndarray) -> dict[str, Any]:
+        """What is stored of free vectors of shape ``(..., dim)``: a dict with the groups ``"posterior"`` and, as far as
+        there are functions for them, ``"generated"`` and ``"log_likelihood"``."""
+        lead = u.shape[:-1]
+        if u.shape[-1:] != (self.dim,):
+            raise SignatureError(f"free vectors have shape (..., {self.dim}), not {u.shape}")
+        flat = np.ascontiguousarray(u.reshape(-1, self.dim), dtype=np.float64)
+        found = self._batched(flat, *self.observed.values)
+        return {group: _reshaped(values, lead, group) for group, values in found.items()}
+
+    @cached_property
+    def _batched(self) -> Any:
+        axes = (0, *[None] * len(self.observed.values))
+        return batch(jit(self._values, on_mismatch="silent"), in_axes=axes)
+
+    # --- checks ---------------------------------------------------------------------------------------------------
+    def check(self, values: Values | np.ndarray | None = None) -> PosteriorReport:
+        """Check the posterior at values of the parameters (or a free vector): derivatives against differences, flat
+        directions by the Hessian, parameters without influence. The report prints itself.
+
+        Raises `StartError` where the density is not finite, with the parameter and the line; `CheckFailure` where the
+        derivatives are wrong.
+
+        >>> import numpy as np, jitad
+        >>> from jitad.constraints import real
+        >>> print(jitad.posterior(lambda p: -(p["a"] + p["b"]) ** 2, dict(a=real(), b=real(), c=real())).check())
+        log density -0.04; derivatives agree with differences
+        no influence on the density: c
+        flat: -0.71 a, +0.71 b
+        flat: +1.00 c
+        """
+        u = np.full(self.dim, 0.1) if values is None else self.free.vector(values, "the point of the check")
+        return report(self.density, self.likelihood, self.names, u)
+
+    # --- the same with other data --------------------------------------------------------------------------------
+    def with_data(self, *args: Any, **kwargs: Any) -> Posterior:
+        """This posterior with other data: all of them in order, or some of them by name.
+
+        Nothing is recorded again for data of the same shapes and types.
+
+        >>> import numpy as np, jitad
+        >>> from jitad.constraints import real
+        >>> post = jitad.posterior(lambda p, y: -np.sum((y - p["mu"]) ** 2), dict(mu=real()), dict(y=np.zeros(3)))
+        >>> post.with_data(y=np.ones(3)).logp(np.zeros(1))
+        -3.0
+        """
+        return Posterior(*self.given, self.observed.changed(args, kwargs), **self.options)
+
+    def __repr__(self) -> str:
+        return f"<Posterior of {self.dim} free numbers: {', '.join(map(str, self._listed()))}>"
+
+    def _listed(self) -> list[str]:
+        return [f"{block.name} {block.constraint}" for block in self.free.blocks]
+
+
+def _reshaped(values: Any, lead: tuple[int, ...], group: str) -> dict[str, np.ndarray]:
+    if not isinstance(values, dict):
+        values = {"y" if group == "log_likelihood" else group: values}
+    return {name: np.asarray(x).reshape((*lead, *np.shape(x)[1:])) for name, x in values.items()}
