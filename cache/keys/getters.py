@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+import sys
 from collections.abc import Hashable
 from types import FunctionType, MethodType
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from .guards import freeze, is_atom, settled
 from .identity import Target, unwrap
 from .paths import FUNCTION_STEPS, Path, Step, item_key, registered
+from .process import STATES
 
 __all__ = ["PREFIX", "Writer"]
 
@@ -104,6 +106,10 @@ class Writer:
             return f"{self.bind(target.keywords[key])}[{key!r}]"
         if kind == "class":
             return self.bind(item_key(key))
+        if kind == "module":
+            return self.bind(sys.modules[key])
+        if kind == "process":
+            return f"{self.bind(STATES[key])}()"
         return self.bind(target.self if kind == "self" else target.args[key])
 
     def pin(self, path: Path) -> None:

@@ -131,8 +131,6 @@ def _sequence(value: Any, recur: _Recur) -> Frozen:
     return (type(value).__name__, tuple(map(recur, tuple(value))))
 
 
-def _set(value: Any, recur: _Recur) -> Frozen:
-    return (type(value).__name__, frozenset(map(recur, tuple(value))))
 
 
 _ITSELF: frozenset[type] = frozenset({str, bytes, type(None), type(...), type(NotImplemented)})
@@ -161,8 +159,8 @@ _CONTAINERS: dict[type, Callable[[Any, _Recur], Frozen]] = {
     list: _sequence,
     dict: _dict,
     OrderedDict: _dict,
-    set: _set,
-    frozenset: _set,
+    set: _sequence,                                      # equal sets may be gone through in another order
+    frozenset: _sequence,
     slice: lambda v, recur: ("slice", recur(v.start), recur(v.stop), recur(v.step)),
     functools.partial: lambda v, recur: ("partial", recur(v.func), recur(v.args), recur(v.keywords)),
     MethodType: lambda v, recur: ("bound method", recur(v.__func__), recur(v.__self__)),

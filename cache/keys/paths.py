@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import abc
+import sys
 from collections.abc import Hashable
 from enum import Enum
 from types import FunctionType
 from typing import Any, NamedTuple
 
 from .identity import Same, Target, unwrap
+from .process import STATES
 
 __all__ = ["FUNCTION_STEPS", "Path", "Step", "item_key", "take"]
 
-FUNCTION_STEPS = frozenset({"global", "cell", "default", "kwdefault", "self", "partial", "keyword", "class"})
+FUNCTION_STEPS = frozenset({"global", "cell", "default", "kwdefault", "self", "partial", "keyword", "class",
+                            "module", "process"})
 VALUE_STEPS = frozenset({"attr", "item", "type", "len", "keys", "has", "apart", "registered"})
 
 
@@ -20,7 +23,8 @@ class Step(NamedTuple):
     """One step of a path. From a function (the top one, or one reached by earlier steps) lead
 
     `global` (name), `cell` (index), `default` (index), `kwdefault` (name), `self`, `partial` (index of a bound
-    argument), `keyword` (name of a bound keyword), `class` (the class of an argument, itself); from any value lead
+    argument), `keyword` (name of a bound keyword), `class` (the class of an argument, itself), `module` (an imported
+    one, by name), `process` (its state, by name, see `STATES`); from any value lead
     `attr` (name), `item` (key), `type`, `len`, `keys` (the tuple of what iteration gives), `has` (whether it has the
     attribute of this name) and `apart` (whether it and what is found at these paths are different objects).
     `registered` are the classes that are registered with an abstract one. `label` is the name to show where the key
@@ -114,6 +118,8 @@ _WORDS = {
     "partial": "bound {}",
     "keyword": "bound keyword {}",
     "class": "class {}",
+    "module": "{}",
+    "process": "{} of the process",
 }
 
 
@@ -165,6 +171,10 @@ def _from_function(target: Target, kind: str, key: Any) -> Any:
     function = target.function
     if kind == "class":
         return item_key(key)
+    if kind == "module":
+        return sys.modules[key]
+    if kind == "process":
+        return STATES[key]()
     if kind == "global":
         names = function.__globals__
         return names[key] if key in names else function.__builtins__[key]  # type: ignore[attr-defined]

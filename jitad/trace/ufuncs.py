@@ -16,6 +16,7 @@ from jitad.trace.dispatch import (
     call,
     checked,
     complex_in,
+    detached,
     lift_all,
     name_of,
     not_mutable,
@@ -198,7 +199,7 @@ def array_ufunc(ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> An
     rule = METHODS.get(method)
     if rule is None or ufunc.nin != 2 or ufunc.signature is not None:
         raise refused(builder, name)
-    return rule(ufunc, *inputs, **kwargs)
+    return detached(rule(ufunc, *inputs, **kwargs), inputs)
 
 
 def _cast_inputs(ufunc: np.ufunc, inputs: Any, dtype: np.dtype) -> list[Any]:

@@ -183,7 +183,7 @@ SCRIPT = """
 
     class Mode(enum.Enum):
         A = {value}
-    tags, mode = {{"x", "y", "z", "w"}}, Mode.A
+    tags, mode = {{1, 20, 300}}, Mode.A
     def helper(x): return x in {{"p", "q", "r", {constant}}}
     def f(p): return helper(p)
 

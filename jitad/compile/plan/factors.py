@@ -41,8 +41,7 @@ def share_factors(tape: Tape) -> Tape:
 def _source(tape: Tape, node: Node) -> tuple[int, bool]:
     """The matrix that is factored, and whether `node` has its transpose."""
     matrix = tape.nodes[node.inputs[0]]
-    if matrix.index_map is not None:
-        source = tape.nodes[matrix.inputs[0]]
+    if matrix.index_map is not None and len((source := tape.nodes[matrix.inputs[0]]).aval.shape) > 1:
         probe = Builder().input(source.aval, "a")
         if dict(mT(probe).node.params) == dict(matrix.params):
             return matrix.inputs[0], True

@@ -16,13 +16,15 @@ import numpy as np
 
 from jitad.cache.keys.captures import Path
 from jitad.trace.captures.policy import is_user_class, is_user_function, is_user_module
+from jitad.trace.captures.standard import note
 from jitad.trace.values.truths import NUMPYS, PYTHONS
 from jitad.trace.where import is_library_file
 
-__all__ = ["WholeGuards", "codes_in", "compares_identity", "global_names", "truths_asked"]
+__all__ = ["WholeGuards", "codes_in", "compares_identity", "global_names", "hashes", "truths_asked"]
 
 _GLOBAL_OPS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
 _ASKS = "asks for type(...) in the methods of a class that the function makes use of: ask isinstance there"
+_SETS = frozenset({"set", "frozenset", "__hash__"})
 _EMPTY_CELL = CellType()
 _PLAIN_ATTRIBUTES = (str, int, bool, type(None), float, complex, bytes, enum.Enum)
 
@@ -59,6 +61,21 @@ def compares_identity(code: CodeType) -> bool:
             if instruction.argval in ("is_", "is_not"):              # of `operator`
                 return True
             before = instruction.opname
+    return False
+
+
+@functools.lru_cache(maxsize=1024)
+def hashes(code: CodeType) -> bool:
+    """Whether results may depend on how texts are hashed in this process: by the order of sets, which the code makes or
+    goes through."""
+    for inner in codes_in(code):
+        found = list(dis.get_instructions(inner))
+        for instruction, then in zip(found, [*found[1:], found[-1]], strict=True):
+            constant = type(instruction.argval) is frozenset and then.opname != "CONTAINS_OP"
+            if constant or instruction.opname in ("BUILD_SET", "SET_ADD", "SET_UPDATE"):
+                return True
+        if not _SETS.isdisjoint(inner.co_names):
+            return True
     return False
 
 
@@ -151,6 +168,8 @@ class WholeGuards:
         if not is_user_function(function) or not self._first(function, path):
             return
         code, names = function.__code__, function.__globals__
+        if hashes(code):
+            note(self.captures, "hashes of texts")
         for name in global_names(code):
             if name in names:
                 self.value(names[name], path.step("global", name))

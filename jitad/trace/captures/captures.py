@@ -38,10 +38,10 @@ from jitad.trace.captures.attributes import Attributes
 from jitad.trace.captures.bytecode import WholeGuards
 from jitad.trace.captures.containers import STATIC, take_list, take_set, take_tuple
 from jitad.trace.captures.copies import Copies, GlobalsView
-from jitad.trace.captures.introspection import VIEWS
+from jitad.trace.captures.introspection import VIEWS, hashing
 from jitad.trace.captures.libraries.objects import take_distribution, take_sparse, take_vectorized
 from jitad.trace.captures.nested import CaptureView, Nested
-from jitad.trace.captures.standard import Outlet
+from jitad.trace.captures.standard import Outlet, is_changing, note_states
 from jitad.trace.captures.standins import (
     ClassView,
     DictView,
@@ -76,7 +76,7 @@ class Captures:
         self.values: list[Any] = []
         self.missing: set[str] = set()
         self.attributes = Attributes(self)
-        self.views = {**VIEWS, **self.attributes.views, builtins.__import__: self._import}
+        self.views = {**VIEWS, **self.attributes.views, builtins.__import__: self._import, hash: hashing(self)}
         self.builtins = {name: self.seen(value) or value for name, value in vars(builtins).items()}
         self.whole = WholeGuards(self)
         self.copies = Copies(self)
@@ -135,7 +135,7 @@ class Captures:
         """Let go of what was captured; the recording is over and has succeeded."""
         self.copies.release()
         self.views = VIEWS
-        self.builtins.update(__import__=builtins.__import__, getattr=getattr, hasattr=hasattr)
+        self.builtins.update(__import__=builtins.__import__, getattr=getattr, hasattr=hasattr, hash=hash)
         self.taken.clear()
         self.watched.clear()
         del self.attributes, self.copies, self.whole, self.target
@@ -174,7 +174,7 @@ class Captures:
             raise self.error(path, f"cannot be followed: {fault}") from None
 
     def is_static(self, path: Path) -> bool:
-        """Whether the user has declared that what is found at `path` does not change."""
+        """Whether the user has declared that this does not change."""
         return bool(self.static_names) and path.expression() in self.static_names
 
     def static(self, value: Any, path: Path) -> Any:
@@ -187,8 +187,7 @@ class Captures:
         return value
 
     def _input(self, value: Any, path: Path) -> Any:
-        why = refusal(value)
-        if why is not None:
+        if (why := refusal(value)) is not None:
             return self.static(value, path) if self.is_static(path) else self.poison(path, why)
         name = path.expression()
         while name in self.recorder.names:  # an argument, or another function's variable, of the same name
@@ -206,20 +205,25 @@ class Captures:
         """What recorded code gets for one of Python's builtins that ask what they hold; None for anything else."""
         return self.views.get(value) if type(value) in (BuiltinFunctionType, type) else None
 
+    def stand_in(self, value: Any, name: str) -> Any | None:
+        """What recorded code gets in place of something that a library has, under this name; None for itself."""
+        note_states(self, value)
+        found = self.seen(value) or policy.substitute(value)
+        return policy.refused(value, name, user_line) if found is None else found
+
     def builtin(self, value: Any, name: str, path: Path) -> Any:
         """What a name gives that is found among the builtins."""
         if isinstance(value, FunctionType):                  # put there by the user, or by `site`
             return self.take(value, path)
         self.guard(value, path)
-        replaced = policy.refused(value, name, user_line)
-        return self.seen(value) or value if replaced is None else replaced
+        replaced = self.stand_in(value, name)
+        return value if replaced is None else replaced
 
     # --- take ------------------------------------------------------------------------------------
 
     def take(self, value: Any, path: Path) -> Any:
         """What recorded code gets for the captured `value` that was found at `path`."""
-        known = self.taken.get(path)
-        if known is not None:
+        if known := self.taken.get(path):
             if known[0] is not value and not isinstance(value, (MethodType, float, np.floating)):
                 raise MutationError(f"{path} changed while `{self.recorder.function_name}` was recorded.")
             return known[1]
@@ -245,10 +249,7 @@ class Captures:
         for is_one, take in _LIBRARY_OBJECTS:
             if is_one(value):
                 return take(self, value, path)
-        stand_in = self.seen(value) or policy.substitute(value)
-        if stand_in is None:
-            stand_in = policy.refused(value, path.expression(), user_line)
-        if stand_in is not None:
+        if (stand_in := self.stand_in(value, path.expression())) is not None:
             if isinstance(stand_in, Outlet):
                 self.guard(type(value), path.step("type"))
             elif not isinstance(stand_in, Impure):
@@ -263,8 +264,7 @@ class Captures:
             return self._class(value, path)
         if hasattr(kind, "__jitad_nested__"):
             return self._transform(value, path)
-        taker = _TAKERS.get(kind)
-        if taker is not None:
+        if taker := _TAKERS.get(kind):
             return taker(self, value, path)
         if isinstance(value, tuple):
             return take_tuple(self, value, path)
@@ -352,6 +352,8 @@ class Captures:
             self.guard(False, path.step("has", name))
         value = getattr(module, name)
         at = path.step("attr", name) if path is not None else None
+        if is_changing(module, name, value):
+            return self.take(value, at or Path.of(("module", module.__name__), ("attr", name)))
         if policy.is_user_module(module) or policy.is_mutable(value):
             if at is None:
                 raise CaptureError(f"`{module.__name__}.{name}` is read at {user_line(2)} through an import inside the "
@@ -361,9 +363,7 @@ class Captures:
             return ModuleView(self, value, at)
         if at is not None and type(value) is FunctionType and policy.is_user_function(value):
             return self.take(value, at)
-        stand_in = self.seen(value) or policy.substitute(value)
-        if stand_in is None:
-            stand_in = policy.refused(value, f"{module.__name__}.{name}", user_line)
+        stand_in = self.stand_in(value, f"{module.__name__}.{name}")
         return value if stand_in is None else stand_in
 
     def _import(self, name: str, names: Any = None, local: Any = None, fromlist: Any = (), level: int = 0) -> Any:
@@ -395,6 +395,6 @@ def _said(fault: CaptureError) -> tuple[Any, str]:
 _LIBRARY_OBJECTS = ((distributions.is_distribution, take_distribution), (is_sparse, take_sparse))
 _TAKERS: dict[type, Any] = {
     FunctionType: Captures.function, MethodType: take_method, functools.partial: take_partial, _LRU: take_cached,
-    list: take_list, tuple: take_tuple, set: take_set,
+    list: take_list, tuple: take_tuple, set: take_set, frozenset: take_set,
     np.vectorize: take_vectorized, **dict.fromkeys(_DICTS, Captures.dict_view),
 }

@@ -10,6 +10,7 @@ import numpy as np
 from jitad.cache.keys.captures import Path
 from jitad.cache.keys.guards import is_atom
 from jitad.trace.captures.notes import Notes
+from jitad.trace.captures.standard import note
 
 __all__ = ["STATIC", "take_list", "take_set", "take_tuple"]
 
@@ -39,9 +40,13 @@ def take_tuple(captures: Notes, value: Any, path: Path) -> Any:
     return tuple(items) if type(value) is tuple else tuple.__new__(type(value), items)
 
 
-def take_set(captures: Notes, value: set[Any], path: Path) -> set[Any]:
-    """A copy, which the code must not change."""
+def take_set(captures: Notes, value: set[Any] | frozenset[Any], path: Path) -> set[Any] | frozenset[Any]:
+    """A copy, which the code must not change; of a frozen one itself."""
     captures.guard(value, path)
+    if not all(type(item) in (int, bool) for item in value):
+        note(captures, "hashes of texts")                           # on which the order depends
+    if isinstance(value, frozenset):
+        return value
     copy = set(value)
     captures.watched.append((copy, set(value), path))
     return copy

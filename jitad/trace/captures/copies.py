@@ -7,8 +7,9 @@ from typing import Any, NoReturn
 
 from jitad.cache.keys.captures import Path
 from jitad.errors import CaptureError, MutationError
-from jitad.trace.captures.bytecode import compares_identity, global_names
+from jitad.trace.captures.bytecode import compares_identity, global_names, hashes
 from jitad.trace.captures.notes import Notes
+from jitad.trace.captures.standard import note
 from jitad.trace.where import user_line
 
 __all__ = ["Copies", "GlobalsView"]
@@ -121,6 +122,8 @@ class Copies:
         copy.__qualname__, copy.__module__, copy.__doc__ = function.__qualname__, function.__module__, function.__doc__
         copy.__annotations__ = dict(function.__annotations__)
         self._copies[key] = (function, copy)
+        if hashes(function.__code__):
+            note(self.captures, "hashes of texts")
         self.originals[id(copy)] = function
         if key is path:
             self.captures.met(function, path)

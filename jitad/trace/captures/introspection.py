@@ -5,14 +5,17 @@ What is only printed is printed while the function is recorded, and the tape doe
 from __future__ import annotations
 
 import sys
-from types import ModuleType
+from collections.abc import Callable
+from types import BuiltinFunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
-from jitad.errors import ConcretizationError
+from jitad.errors import CaptureError, ConcretizationError
 from jitad.trace.captures.nested import Nested, class_behind
-from jitad.trace.captures.standins import ClassView, DictView, ModuleView, ObjectView, view_super
+from jitad.trace.captures.notes import Notes
+from jitad.trace.captures.standard import note
+from jitad.trace.captures.standins import ClassView, DictView, ModuleView, ObjectView, state_of, view_super
 from jitad.trace.dispatch import refused
 from jitad.trace.scipy_rules.stats.distributions import Distribution, Frozen
 from jitad.trace.values.local import LocalArray
@@ -20,12 +23,12 @@ from jitad.trace.values.pairs import Complex
 from jitad.trace.values.seen import as_seen, stood_for
 from jitad.trace.values.tracer import Tracer
 from jitad.trace.values.truths import Concluding
-from jitad.trace.where import is_copied
+from jitad.trace.where import is_copied, user_line
 
 STAND_INS = (Distribution, Frozen)
 TRACED = (Tracer, Complex, Concluding)
 
-__all__ = ["VIEWS", "class_of"]
+__all__ = ["VIEWS", "class_of", "hashing"]
 
 
 def view_isinstance(instance: Any, classes: Any, /) -> bool:
@@ -84,6 +87,28 @@ def _printed(x: Tracer) -> Any:
         return as_seen(x)
     except ConcretizationError:                          # in the body of a loop there is no number
         return repr(x)
+
+
+_NUMBERS = (int, bool, float, complex, type(None))
+
+
+def hashing(captures: Notes) -> Callable[[Any], int]:
+    """``hash`` for recorded code."""
+    def view_hash(thing: Any, /) -> int:
+        if not _of_numbers(thing):
+            kind = type(state_of(thing)[1]) if isinstance(thing, ObjectView) else type(thing)
+            if kind.__hash__ is object.__hash__ or kind is BuiltinFunctionType:
+                raise CaptureError(f"`hash` of a {kind.__name__} at {user_line()} is its place in memory, which is "
+                                   "another one in later calls; use a name or number of your own")
+            note(captures, "hashes of texts")
+        return hash(thing)
+    return view_hash
+
+
+def _of_numbers(thing: Any) -> bool:
+    if type(thing) in (tuple, frozenset):
+        return all(map(_of_numbers, thing))
+    return type(thing) in (*_NUMBERS, *TRACED) or isinstance(thing, np.generic)
 
 
 VIEWS: dict[Any, Any] = {isinstance: view_isinstance, type: ViewType, print: view_print, super: view_super}

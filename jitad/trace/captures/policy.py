@@ -8,7 +8,9 @@ import logging
 import os
 import pathlib
 import random
+import statistics
 import sys
+import warnings
 from collections.abc import Callable, MutableMapping
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
@@ -17,7 +19,7 @@ import numpy as np
 
 from jitad.trace.captures.libraries import functions as library
 from jitad.trace.captures.standard import OUTLETS, Outlet, outlet_of, reads_state
-from jitad.trace.impure import Impure
+from jitad.trace.impure import Impure, ImpureClass
 from jitad.trace.numpy_rules.shapes.grids import INDEXERS
 from jitad.trace.scipy_rules.stats.distributions import is_library_distribution, stand_in
 from jitad.trace.substitutes import SUBSTITUTES
@@ -124,20 +126,23 @@ def substitute(value: Any) -> Any | None:
 
 # --- impurity -------------------------------------------------------------------------------
 
+_STATE = "reads the state of the process, or what lies outside of it"
 _GENERATORS = (random.Random, np.random.Generator, np.random.RandomState)
 _RANDOM = ("random", "secrets", "numpy.random", "uuid")
 _CLOCKS = ("time",)
 _FILES = frozenset({builtins.open, io.open, os.open, os.urandom, os.getenv, os.getpid, os.getcwd, os.listdir,
                     os.scandir, os.stat, os.popen, os.system, os.path.exists, os.path.isfile, os.path.isdir,
                     os.path.getmtime, os.path.getsize, builtins.input, np.load, np.loadtxt, np.genfromtxt, np.fromfile})
-_READING = ("open read_text read_bytes stat lstat exists is_file is_dir iterdir glob rglob".split())
+_READING = sorted(name for name in {*dir(pathlib.Path)} - {*dir(pathlib.PurePath)} if not name.startswith("_"))
 _DYNAMIC = frozenset({builtins.eval, builtins.exec})
 
 
 def _impurity(value: Any) -> str | None:
     """What a callable does that a recording cannot repeat, or None."""
     if isinstance(value, type):
-        return "draws random numbers" if issubclass(value, _GENERATORS) and value is not np.random.Generator else None
+        if value.__module__.startswith("numpy.random") or issubclass(value, random.Random):
+            return "draws random numbers" if value is not np.random.Generator else None
+        return _STATE if reads_state(value) else None
     kind = type(value)
     owner = getattr(value, "__self__", None) if kind in (BuiltinFunctionType, MethodType) else value
     if isinstance(owner, _GENERATORS):
@@ -155,38 +160,53 @@ def _impurity(value: Any) -> str | None:
         return "reads what lies outside the program"
     if kind is BuiltinFunctionType and value in _DYNAMIC:
         return "runs code that cannot be followed"
-    return "reads the state of the process, or what lies outside of it" if reads_state(value) else None
+    return _STATE if reads_state(value) else None
 
 
 def refused(value: Any, name: str, where: Callable[[], Any]) -> Any | None:
     """A callable that raises in place of one that is impure, or has no rule for traced values; None when the value is
     fine."""
     if value is datetime.datetime or value is datetime.date:
-        return _refusing_date(value, where)
+        return _refusing(value, ("now", "utcnow", "today"), "reads the clock", where)
+    if value is statistics.NormalDist:
+        return _refusing(value, ("samples",), "draws random numbers", where)
+    if value is warnings.catch_warnings:
+        return _unrecording(where)
     if value is logging.getLogger:
         return outlet_of
     if isinstance(value, OUTLETS):
         return Outlet(value)
-    if value is pathlib.Path or isinstance(value, pathlib.Path):
+    if isinstance(value, pathlib.Path) or (isinstance(value, type) and issubclass(value, pathlib.Path)):
         return _refusing_path(value, where)
     if hasattr(type(value), "rvs") and not is_user_class(type(value)):
         return stand_in(value) if is_library_distribution(value) else None
     why = _impurity(value)
     if why is None:
         return library.guarded(value)
-    return Impure(name, why, where)
+    return (ImpureClass if isinstance(value, type) else Impure)(name, why, where, value)
 
 
-def _refusing_date(cls: Any, where: Callable[[], Any]) -> type:
+def _refusing(cls: Any, names: tuple[str, ...], why: str, where: Callable[[], Any]) -> type:
+    """The class without the methods of these names."""
     class Meta(type(cls)):  # type: ignore[misc]
         def __instancecheck__(self, instance: Any) -> bool:
             return isinstance(instance, cls)
 
-    def no_clock(*args: Any, **kwargs: Any) -> Any:
-        return Impure(f"{cls.__name__}.now", "reads the clock", where)()
+    def refusing(name: str) -> Any:
+        return staticmethod(lambda *args, **kwargs: Impure(f"{cls.__name__}.{name}", why, where)())
 
-    names = [n for n in ("now", "utcnow", "today") if hasattr(cls, n)]
-    return Meta(cls.__name__, (cls,), dict.fromkeys(names, staticmethod(no_clock)))
+    return Meta(cls.__name__, (cls,), {name: refusing(name) for name in names if hasattr(cls, name)})
+
+
+def _unrecording(where: Callable[[], Any]) -> type:
+    """``warnings.catch_warnings``, except for the list of warnings."""
+    class catch_warnings(warnings.catch_warnings):
+        def __init__(self, *, record: bool = False, **kwargs: Any) -> None:
+            if record:
+                Impure("warnings.catch_warnings(record=True)", "asks for warnings, of which compiled code gives none",
+                       where)()
+            super().__init__(**kwargs)
+    return catch_warnings
 
 
 def _refusing_path(path: Any, where: Callable[[], Any]) -> Any:
@@ -194,6 +214,6 @@ def _refusing_path(path: Any, where: Callable[[], Any]) -> Any:
     def refusing(name: str) -> Callable[..., Any]:
         return lambda *args, **kwargs: Impure(f"Path.{name}", "reads what lies outside the program", where)()
 
-    cls = type(pathlib.Path()) if isinstance(path, type) else type(path)
+    cls = type(pathlib.Path()) if path is pathlib.Path else path if isinstance(path, type) else type(path)
     made = type(cls.__name__, (cls,), {name: refusing(name) for name in _READING})
     return made if isinstance(path, type) else made(path)

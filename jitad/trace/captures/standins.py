@@ -125,6 +125,10 @@ class ObjectView:
     def __hash__(self) -> int:
         return object.__hash__(state_of(self)[1])
 
+    def __repr__(self) -> str:
+        captures, value, path = state_of(self)
+        return object.__repr__(captures.static(value, path))       # which has its place in memory
+
 
 def state_of(view: Any) -> tuple[Any, Any, Path]:
     """(captures, value, path) of the stand-in for an object."""

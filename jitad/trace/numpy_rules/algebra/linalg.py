@@ -13,7 +13,7 @@ from jitad.tape.builder import Value
 from jitad.tape.types import TABLE
 from jitad.trace.arrays.choice import choose
 from jitad.trace.arrays.viewing import through_view
-from jitad.trace.dispatch import as_value, builder_in, implements, lift_all, refused
+from jitad.trace.dispatch import SOMETIMES, as_value, builder_in, implements, lift_all, refused
 from jitad.trace.numpy_rules.algebra.contract import matmul
 from jitad.trace.numpy_rules.reductions.reduce import axes_of, keep, max_, min_, root, sum_
 from jitad.trace.numpy_rules.shapes.shape import frozen, ravel
@@ -141,6 +141,9 @@ def matrix_power(a: Any, n: int) -> Any:
         n //= 2
         base = matmul(base, base) if n else base
     return result
+
+
+SOMETIMES[np.linalg.matrix_power] = lambda a, n: builder_in(n) is None and n == 1        # the matrix itself
 
 
 # --- norms -------------------------------------------------------------------------------------
