@@ -224,6 +224,9 @@ class Plan:
 def _walk(path: Path, found: dict[Path, Any]) -> Any:
     if path not in found:
         start = _walk(path.parent, found)
+        if path[-1].kind == "one":
+            found[path] = start is _walk(path[-1].key, found)                               # type: ignore[arg-type]
+            return found[path]
         if path[-1].kind == "apart":
             objects = [start, *(_walk(other, found) for other in path[-1].key)]             # type: ignore[attr-defined]
             found[path] = len({*map(id, objects)}) == len(objects)

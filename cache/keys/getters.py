@@ -82,6 +82,8 @@ class Writer:
             return f"{value}[{repr(key) if type(key) in (int, str, bytes, bool) else self.bind(item_key(key))}]"
         if kind == "has":
             return f"{self.bind(hasattr)}({value}, {key!r})"
+        if kind == "one":
+            return f"{value} is {self.read(key)}"                                          # type: ignore[arg-type]
         if kind == "apart":
             names = [value, *(self.read(other) for other in key)]                          # type: ignore[attr-defined]
             identities = ", ".join(f"{self.bind(id)}({name})" for name in names)

@@ -16,7 +16,7 @@ __all__ = ["FUNCTION_STEPS", "Path", "Step", "item_key", "take"]
 
 FUNCTION_STEPS = frozenset({"global", "cell", "default", "kwdefault", "self", "partial", "keyword", "class",
                             "module", "process"})
-VALUE_STEPS = frozenset({"attr", "item", "type", "len", "keys", "has", "apart", "registered"})
+VALUE_STEPS = frozenset({"attr", "item", "type", "len", "keys", "has", "apart", "one", "registered"})
 
 
 class Step(NamedTuple):
@@ -26,7 +26,8 @@ class Step(NamedTuple):
     argument), `keyword` (name of a bound keyword), `class` (the class of an argument, itself), `module` (an imported
     one, by name), `process` (its state, by name, see `STATES`); from any value lead
     `attr` (name), `item` (key), `type`, `len`, `keys` (the tuple of what iteration gives), `has` (whether it has the
-    attribute of this name) and `apart` (whether it and what is found at these paths are different objects).
+    attribute of this name), `apart` (whether it and what is found at these paths are different objects), `one` (whether
+    it is the object at that path).
     `registered` are the classes that are registered with an abstract one. `label` is the name to show where the key
     is an index.
 
@@ -82,6 +83,8 @@ class Path(tuple[Step, ...]):
                 text = f"{text}.{key}"
             elif kind == "item":
                 text = f"{text}[{key!r}]"
+            elif kind == "one":
+                text = f"{text} is {key.expression()}"                                     # type: ignore[attr-defined]
             elif kind == "has":
                 text = f"hasattr({text}, {key!r})"
             else:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from jitad import JitadError, value_and_grad
+from jitad.call import ladder
+from jitad.call.ladder import under_way
 
 STEP = 1e-4                                              # of central differences, extrapolated once
 SMOOTH = 1e-5                                            # by how much two steps may differ where there is no kink
@@ -53,9 +55,20 @@ def slope(f: Callable[..., Any], x: np.ndarray, y: np.ndarray, direction: tuple[
     return float(found[1]) if abs(found[0] - found[1]) < SMOOTH * scale and at_once < 1e-3 * scale else None
 
 
-def judge(f: Callable[..., Any], points: list[tuple[np.ndarray, np.ndarray]], text: str, seed: int) -> Verdict:
-    """Compare at all points: the first records, the others run what was compiled, or record another way."""
-    compiled = value_and_grad(f, argnums=(0, 1))
+def unsteady(f: Callable[..., Any], x: np.ndarray, y: np.ndarray, by: float, seed: int) -> bool:
+    """Whether the last bits of the arguments decide about more than a thousandth of `by`: singular matrices."""
+    rng = np.random.default_rng(seed)
+    near = [quietly(f, *(a * (1 + 1e-14 * rng.normal(size=a.shape)) for a in (x, y))) for _ in range(4)]
+    values = [float("nan") if isinstance(v, Exception) else float(v) for v in near]
+    return len(set(map(np.isnan, values))) > 1 or not np.ptp(values) <= 1e-3 * abs(by)
+
+
+def judge(f: Callable[..., Any], points: list[tuple[np.ndarray, np.ndarray]], text: str, seed: int,
+          interpreted: bool = False) -> Verdict:
+    """Compare at all points: the first records, the others run what was compiled, or record another way. `interpreted`
+    leaves out the compilation, as if it were for ever under way in the background."""
+    ladder.under_way = (lambda *args: True) if interpreted else under_way
+    compiled = value_and_grad(f, argnums=(0, 1), compile="background" if interpreted else "now")
     rng = np.random.default_rng(seed)
     exact = "linalg" not in text and points[0][0].dtype == np.float64
     wide = np.longdouble if exact else np.float64
@@ -71,9 +84,17 @@ def judge(f: Callable[..., Any], points: list[tuple[np.ndarray, np.ndarray]], te
         if isinstance(expected, Exception) or isinstance(found, Exception):
             if type(expected) is type(found) or isinstance(expected, IndexError):
                 continue                                 # an index counts where what it picks is read
+            if "'float' object has no attribute" in str(expected):
+                continue                                 # Python's numbers are as NumPy's
+            if "linalg" in text and unsteady(f, x, y, 1.0, seed):
+                kinks += 1
+                continue
             return Verdict("different", f"point {number}: NumPy {expected!r}, jitad {found!r}", kinks)
         value, gradient = found
         if not close(value, expected, 1e-9 if x.dtype == np.float64 else 1e-4):
+            if "linalg" in text and unsteady(f, x, y, expected - value, seed):
+                kinks += 1
+                continue
             return Verdict("different", f"point {number}: NumPy {expected!r}, jitad {value!r}", kinks)
         if not abs(expected) < 1e6:                      # differences of large numbers say nothing
             continue
@@ -82,11 +103,24 @@ def judge(f: Callable[..., Any], points: list[tuple[np.ndarray, np.ndarray]], te
         if reference is None:
             kinks += 1
             continue
-        terms = [np.where(d != 0, g * d, 0.0) for g, d in zip(gradient, direction, strict=True)]
-        total, size = sum(t.sum() for t in terms), 1 + sum(np.abs(t).sum() for t in terms)
-        if not abs(total - reference) <= tolerance * size:
+        total, size = along(gradient, direction)
+        if np.isnan(total):                              # as that of a root at 0: there must be a number beside it
+            x, y = (a + 1e-3 * d.astype(a.dtype) for a, d in zip((x, y), direction, strict=True))
+            reference, found = slope(f, x, y, direction, wide), quietly(compiled, x, y)
+            kinks += 1
+            if reference is None or isinstance(found, Exception):
+                continue
+            total, size = along(found[1], direction)
+        if not abs(total - reference) <= tolerance * size and not (
+                "linalg" in text and unsteady(f, x, y, (total - reference) * STEP, seed)):
             return Verdict("different", f"point {number}: slope {reference!r}, jitad {total!r}", kinks)
     return Verdict("same", kinks=kinks)
+
+
+def along(gradient: Any, direction: tuple[np.ndarray, np.ndarray]) -> tuple[Any, Any]:
+    """The derivative along a direction, and how large its terms are."""
+    terms = [np.where(d != 0, g * d, 0.0) for g, d in zip(gradient, direction, strict=True)]
+    return sum(t.sum() for t in terms), 1 + sum(np.abs(t).sum() for t in terms)
 
 
 def close(a: Any, b: Any, rtol: float) -> bool:

@@ -25,11 +25,11 @@ np.maximum.accumulate(<V>)|np.add.reduceat(<V>, [0, 1])|np.count_nonzero(<V> {gt
 np.all(<A> {lt} 3.0) * <C>|np.diff(<V>)|np.gradient(<V>)|np.nanmax(<A>)|np.sum(<A>, dtype=np.float64)
 <A>.max() - <A>.min()|np.trace(<M>)|helper(<A>)|sum(<V>.ravel())|max(<V>.ravel())"""
 
-ORDERS = """np.sort(<V>)|np.sort(<V>, axis=0)[::-1]|<V>[np.argsort(<V>)] if <V>.ndim == 1 else <V>
+ORDERS = """np.sort(<V>)|np.sort(<V>, axis=0)[::-1]|<V>[np.argsort(<V>, kind='stable')] if <V>.ndim == 1 else <V>
 np.partition(<V>, 0)[..., 0]|<V>.ravel()[np.argmax(<V>)]|<V>.ravel()[np.argmin(np.abs(<V>))]|np.unique(<V>)
 <V>[<V> {gt} <C>]|<V>[np.nonzero(<V>)]|np.searchsorted(np.sort(<V>.ravel()), <C>) * 0.1
-np.interp(<A>, [-1.0, 0.0, 2.0], [0.3, -0.4, 0.9])|np.argsort(<V>) * 0.25
-np.take_along_axis(<V>, np.argsort(<V>, axis=0), axis=0)|np.digitize(<A>, [-0.5, 0.5]) * <A>|np.flip(<V>)
+np.interp(<A>, [-1.0, 0.0, 2.0], [0.3, -0.4, 0.9])|np.argsort(<V>, kind='stable') * 0.25
+np.take_along_axis(<V>, np.argsort(<V>, axis=0, kind='stable'), axis=0)|np.digitize(<A>, [-0.5, 0.5]) * <A>|np.flip(<V>)
 np.compress(<V>.ravel() {gt} 0, <V>.ravel())|np.extract(<V> {lt} <C>, <V>)|np.lexsort((<V>,)) * 0.1"""
 
 SHAPES = """<V>[::-1]|<V>.T|<A>.ravel()|<A>.reshape(-1)|np.reshape(<V>, (-1, 1))|<V>[None]|np.squeeze(<V>[None])
@@ -54,9 +54,9 @@ np.linalg.solve(np.eye(3) * 3.0 + <M>[:3, :3], <V>[:3])|np.linalg.inv(np.eye(2) 
 np.linalg.eigvalsh(gram(<M>))[-1]|np.linalg.svd(<M>, compute_uv=False)[0]
 np.linalg.cholesky(gram(<M>) + 2.0 * np.eye(3))"""
 
-WHOLE = """np.arange(4)|np.argmax(<V>)|np.argsort(<V>)|len(<V>)|np.int64(<N>)|(<V> {gt} 0).sum()|order[::-1]|<I> + 1
-<I> % 3|np.searchsorted([-1.0, 0.0, 1.0], <A>)|np.count_nonzero(<V> {gt} <C>)|np.cumsum(order)|<I> // 2
-np.round(<A>).astype(int)"""
+WHOLE = """np.arange(4)|np.argmax(<V>)|np.argsort(<V>, kind='stable')|len(<V>)|np.int64(<N>)|(<V> {gt} 0).sum()
+order[::-1]|<I> + 1|<I> % 3|np.searchsorted([-1.0, 0.0, 1.0], <A>)|np.count_nonzero(<V> {gt} <C>)|np.cumsum(order)
+<I> // 2|np.round(<A>).astype(int)"""
 
 
 

@@ -20,7 +20,7 @@ from jitad.trace.captures.standard import note
 from jitad.trace.values.truths import NUMPYS, PYTHONS
 from jitad.trace.where import is_library_file
 
-__all__ = ["WholeGuards", "codes_in", "compares_identity", "global_names", "hashes", "truths_asked"]
+__all__ = ["WholeGuards", "asks_identity", "codes_in", "compares_identity", "global_names", "hashes", "truths_asked"]
 
 _GLOBAL_OPS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
 _ASKS = "asks for type(...) in the methods of a class that the function makes use of: ask isinstance there"
@@ -97,6 +97,20 @@ def _truths_in(code: CodeType) -> frozenset[str]:
 def truths_asked(function: FunctionType, *bound: Any) -> frozenset[str]:
     """Which truth values a function, those that it may call, and methods of what is bound to it may tell by ``is``."""
     found: set[str] = set()
+    for reached, held in _reached(function, *bound):
+        found |= _truths_in(reached.__code__)
+        if any(isinstance(x, np.bool_) for x in held) and compares_identity(reached.__code__):
+            found.add(NUMPYS)
+    return frozenset(found)
+
+
+def asks_identity(function: FunctionType, *bound: Any) -> bool:
+    """Whether one of these functions compares by ``is`` what may be captured."""
+    return any(compares_identity(reached.__code__) for reached, _ in _reached(function, *bound))
+
+
+def _reached(function: FunctionType, *bound: Any) -> Iterator[tuple[FunctionType, list[Any]]]:
+    """The function, those that it may call, and the methods of what is bound to it, with what they hold."""
     seen: set[int] = set()
     waiting: list[Any] = [function, *bound]
     while waiting:
@@ -105,13 +119,11 @@ def truths_asked(function: FunctionType, *bound: Any) -> frozenset[str]:
             continue
         seen.add(id(thing))
         if type(thing) is FunctionType and (thing is function or is_user_function(thing)):
-            found |= _truths_in(thing.__code__)
             names, cells = thing.__globals__, thing.__closure__ or ()
             held = [names[name] for name in global_names(thing.__code__) if name in names]
             held += [cell.cell_contents for cell in cells if cell != _EMPTY_CELL]
             held += [*(thing.__defaults__ or ()), *(thing.__kwdefaults__ or {}).values()]
-            if any(isinstance(x, np.bool_) for x in held) and compares_identity(thing.__code__):
-                found.add(NUMPYS)
+            yield thing, held
             waiting += held
             waiting += [getattr(m, name) for m in held if isinstance(m, ModuleType) and is_user_module(m)
                         for name in thing.__code__.co_names if type(getattr(m, name, None)) is FunctionType]
@@ -124,7 +136,6 @@ def truths_asked(function: FunctionType, *bound: Any) -> frozenset[str]:
         elif is_user_class(kind := thing if isinstance(thing, type) else type(thing)):
             waiting += [raw for base in kind.__mro__ if is_user_class(base) for raw in list(vars(base).values())
                         if isinstance(raw, (FunctionType, staticmethod, classmethod, property))]
-    return frozenset(found)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -35,10 +35,10 @@ from jitad.errors import CaptureError, MutationError
 from jitad.tape.builder import Value
 from jitad.trace.captures import policy
 from jitad.trace.captures.attributes import Attributes
-from jitad.trace.captures.bytecode import WholeGuards
+from jitad.trace.captures.bytecode import WholeGuards, asks_identity
 from jitad.trace.captures.containers import STATIC, take_list, take_set, take_tuple
 from jitad.trace.captures.copies import Copies, GlobalsView
-from jitad.trace.captures.introspection import VIEWS, hashing
+from jitad.trace.captures.introspection import VIEWS, Identities, hashing
 from jitad.trace.captures.libraries.objects import take_distribution, take_sparse, take_vectorized
 from jitad.trace.captures.nested import CaptureView, Nested
 from jitad.trace.captures.standard import Outlet, is_changing, note_states
@@ -81,10 +81,9 @@ class Captures:
         self.whole = WholeGuards(self)
         self.copies = Copies(self)
         self.taken: dict[Path, tuple[Any, Any]] = {}
-        self._met: dict[int, Path] = {}
+        self.identities = Identities(self, asks_identity(target.function, target.self, *target.args))
         self._class_views: dict[type, ClassView] = {}    # one for each class: its path is guarded wherever it is found
         self.made: list[ClassView] = []                  # of which there are instances
-        self._aliases: list[tuple[Path, Path]] = []
         self.watched: list[tuple[Any, Any, Path]] = []        # copies of lists and sets, and as they were
 
     # --- running and checking --------------------------------------------------------------------
@@ -113,23 +112,10 @@ class Captures:
                 raise self._changed(f"the captured {type(copy).__name__} `{path.expression()}`")
         for words in self.plan.changes(self.target):
             raise self._changed(f"captured state ({words})")
-        self._check_identities()
+        self.identities.check(self.copies.compare_identity(), self.made)
         if self.missing:
             raise CaptureError(f"`{self.recorder.function_name}` looks for the global `{min(self.missing)}`, which "
                                "does not exist, and goes on without it; define it (None, say) and test its value.")
-
-    def _check_identities(self) -> None:
-        """For functions that compare by ``is``: what has a stand-in must be found in one way, and stay apart."""
-        if not self.copies.compare_identity():
-            return
-        for one, other in self._aliases:
-            raise CaptureError(f"`{self.recorder.function_name}` compares by `is` and reads one object in two ways, "
-                               f"as {one} and as {other}, which jitad cannot watch; compare names or flags instead")
-        if self.made:
-            raise self.error(state_of(self.made[0])[2], "is a class whose instances are made, and compared by `is`")
-        paths = [path for path in self._met.values() if path]
-        if len(paths) > 1:
-            self.guard(True, paths[0].step("apart", tuple(paths[1:])))
 
     def release(self) -> None:
         """Let go of what was captured; the recording is over and has succeeded."""
@@ -142,9 +128,7 @@ class Captures:
 
     def met(self, value: Any, path: Path) -> None:
         """Remember where an object was found that has a stand-in or copy for each path to it."""
-        first = self._met.setdefault(id(value), path)
-        if first != path:
-            self._aliases.append((first, path))
+        self.identities.met(value, path)
 
     def original(self, value: Any) -> Any:
         """What a copy or stand-in stands for; anything else is itself."""
@@ -227,11 +211,14 @@ class Captures:
             if known[0] is not value and not isinstance(value, (MethodType, float, np.floating)):
                 raise MutationError(f"{path} changed while `{self.recorder.function_name}` was recorded.")
             return known[1]
+        if (first := self.identities.first(value, path)) is not None:
+            self.taken[path] = self.taken[first]
+            return self.taken[path][1]
         try:
             taken = self._take(value, path)
         except CaptureError as fault:
             taken = self.poison(*_said(fault))
-        if taken is not value and isinstance(value, (np.ndarray, list, dict, set, tuple)):
+        if taken is not value and isinstance(value, (np.ndarray, list, dict, set, tuple, float, np.floating)):
             self.met(value, path)
         self.taken[path] = (value, taken)
         return taken

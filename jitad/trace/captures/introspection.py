@@ -5,12 +5,13 @@ What is only printed is printed while the function is recorded, and the tape doe
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import BuiltinFunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
+from jitad.cache.keys.captures import Path
 from jitad.errors import CaptureError, ConcretizationError
 from jitad.trace.captures.nested import Nested, class_behind
 from jitad.trace.captures.notes import Notes
@@ -28,7 +29,7 @@ from jitad.trace.where import is_copied, user_line
 STAND_INS = (Distribution, Frozen)
 TRACED = (Tracer, Complex, Concluding)
 
-__all__ = ["VIEWS", "class_of", "hashing"]
+__all__ = ["VIEWS", "Identities", "class_of", "hashing"]
 
 
 def view_isinstance(instance: Any, classes: Any, /) -> bool:
@@ -109,6 +110,43 @@ def _of_numbers(thing: Any) -> bool:
     if type(thing) in (tuple, frozenset):
         return all(map(_of_numbers, thing))
     return type(thing) in (*_NUMBERS, *TRACED) or isinstance(thing, np.generic)
+
+
+class Identities:
+    """Captured objects that have a stand-in, where recorded code compares by ``is``. With `unique`, an object that is
+    found in two ways has one stand-in, and that it is one is guarded."""
+
+    def __init__(self, captures: Notes, unique: bool) -> None:
+        self.captures, self.unique = captures, unique
+        self._met: dict[int, Path] = {}
+        self._aliases: list[tuple[Path, Path]] = []
+
+    def met(self, value: Any, path: Path) -> None:
+        """Remember where an object was found."""
+        first = self._met.setdefault(id(value), path)
+        if first != path:
+            self._aliases.append((first, path))
+
+    def first(self, value: Any, path: Path) -> Path | None:
+        """Where the object was found before, if what it has there stands for it here too."""
+        found = self._met.get(id(value)) if self.unique else None
+        if not found or self.captures.taken.get(found, (None,))[0] is not value:
+            return None
+        self.captures.guard(True, path.step("one", found))
+        return found
+
+    def check(self, compared: bool, made: Sequence[ClassView]) -> None:
+        """When the recording ends: guard that different objects stay so, if any code has `compared` by ``is``."""
+        if not compared:
+            return
+        for one, other in self._aliases:
+            raise CaptureError(f"`{self.captures.recorder.function_name}` compares by `is` and reads one object in two "
+                               f"ways, as {one} and as {other}, which jitad cannot watch; compare names or flags")
+        if made:
+            raise self.captures.error(state_of(made[0])[2], "is a class whose instances are made, and compared by `is`")
+        paths = [path for path in self._met.values() if path]
+        if len(paths) > 1:
+            self.captures.guard(True, paths[0].step("apart", tuple(paths[1:])))
 
 
 VIEWS: dict[Any, Any] = {isinstance: view_isinstance, type: ViewType, print: view_print, super: view_super}

@@ -259,6 +259,16 @@ def swaps(x):
     return np.sum(a * np.array([1.0, 4, 9, 16, 25]))
 
 
+def of_one(x):
+    a = np.stack([x, x * x])
+    b = np.maximum.accumulate(a[1:])         # of one row: a copy
+    b[...] = 7.0
+    c = np.linalg.matrix_power(a[:, :2], 1)  # the matrix itself
+    c[0, 0] *= 3.0
+    return np.sum(a * b) + np.sum(c)
+
+
 CASES = [recursion, lagged, views_of_views, reshapes, masks, traced_masks, lists, at, diagonals, functions, aliases,
          in_place, integers, rows, columns, triangles, strides, overlaps, broadcasts, no_dimensions, strong_zero,
-         local_functions, bookkeeping, computed, swaps]
+         local_functions, bookkeeping, computed, swaps,
+         of_one]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jitad
-from jitad import CaptureError, jit, jit_grad
+from jitad import jit, jit_grad
 from tests.helpers.public import x3
 
 pytestmark = pytest.mark.filterwarnings("ignore::jitad.TapeMismatchWarning")
@@ -86,9 +86,41 @@ def test_captured_objects_that_are_compared_by_identity():
     table["q"] = P.copy()
     assert g(2 * x3) == 12.0
     table["q"] = table["p"] = 2 * P
-    with pytest.raises(CaptureError, match=r"compares by `is` and reads one object in two ways"):
-        g(x3)
-    for other in (lambda x: x[0] * (TABLE["q"] is Q), lambda x, q=Q: x[0] * (q is Q),
-                  lambda x: x[0] * operator.is_(Q, TABLE["q"])):
-        with pytest.raises(CaptureError, match=r"compares by `is` and reads one object in two ways"):
-            jit(other)(x3)
+    assert g(x3) == f(x3) == 2.0 * np.sum(x3 * P)
+    table["p"] = P
+    assert g(x3) == f(x3) == np.sum(x3)
+
+
+class Holder:
+    first = second = np.array([1.0, 2.0])
+
+    def __init__(self):
+        self.a = self.b = np.array([1.0, 2.0, 3.0])
+        self.c = [self.a, self.a]
+
+
+HOLDER = SAME = Holder()
+RATE = STANDARD = 2.5
+
+
+@pytest.mark.parametrize("said", [
+    lambda: TABLE["q"] is Q, lambda: operator.is_(Q, TABLE["q"]), lambda q=Q: q is Q, lambda: HOLDER.a is HOLDER.b,
+    lambda: HOLDER.c[0] is HOLDER.c[1], lambda: any(v is HOLDER.a for v in HOLDER.c), lambda: HOLDER is SAME,
+    lambda: RATE is STANDARD, lambda: np.asarray(P) is P, lambda: Holder.first is Holder.second,
+    lambda: TABLE["p"] is not TABLE["q"]])
+def test_an_object_found_in_two_ways_is_one(said):
+    def f(x):
+        return np.sum(x * HOLDER.a) * RATE if said() else np.sum(x)
+
+    assert jit(f)(x3) == f(x3) == 2.5 * np.sum(x3 * HOLDER.a)
+
+
+def test_an_object_is_no_longer_the_same():
+    g = jit(lambda x: x[0] * (1.0 if HOLDER.a is HOLDER.b else 3.0) * HOLDER.b[1])
+    assert g(x3) == 2.0 * x3[0]
+    before, HOLDER.b = HOLDER.b, HOLDER.b * 2
+    try:
+        assert g(x3) == 12.0 * x3[0]
+    finally:
+        HOLDER.b = before
+    assert g(x3) == 2.0 * x3[0]
