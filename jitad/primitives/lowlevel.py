@@ -4,28 +4,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from jitad.primitives.linalg.matrices import rectangle
 from jitad.primitives.reduce import parse
 from jitad.tape.types import Aval, Primitive
 
 
 def _gemm_sides(shapes: Sequence[tuple[int, ...]], params: Any) -> tuple[int, ...]:
-    """The sides of a product of matrices, and which of them are transposed."""
+    """The sides of a product of matrices, and which of them are transposed in memory."""
     left, right, out = parse(params["spec"])
     sizes = dict(zip(left + right, shapes[0] + shapes[1], strict=True))
     inner = next(c for c in left if c in right and c not in out)
+    turned = [(side.index(inner) == place) != by_columns
+              for side, place, by_columns in zip((left, right), (0, 1), params["by_columns"], strict=True)]
     flip = out[0] in right
-    a, b = (right, left) if flip else (left, right)
-    return sizes[out[0]], sizes[out[1]], sizes[inner], int(a.index(inner) == 0), int(b.index(inner) == 1), int(flip)
-
-
-gemm = Primitive("gemm", evaluate=lambda a, b, spec: np.einsum(spec, a, b, optimize=True),
-                 infer=lambda a, b, spec: Aval(tuple(dict(zip(
-                     "".join(parse(spec)[:2]), a.shape + b.shape, strict=True))[c] for c in parse(spec)[2]), a.dtype),
-                 sides=_gemm_sides)
-"""A matrix product that BLAS does."""
+    if flip:                                             # the sum is over the other side of each
+        turned = [not t for t in reversed(turned)]
+    return sizes[out[0]], sizes[out[1]], sizes[inner], *map(int, turned), int(flip)
 
 
 def _in_kernels(name: str, infer: Callable[..., Aval], **traits: Any) -> Primitive:
@@ -34,6 +28,9 @@ def _in_kernels(name: str, infer: Callable[..., Aval], **traits: Any) -> Primiti
     return Primitive(name, evaluate, infer, cost=100, trusts="made by the compiler", **traits)
 
 
+gemm = _in_kernels("gemm", lambda a, b, spec, by_columns: Aval(tuple(dict(zip(
+    "".join(parse(spec)[:2]), a.shape + b.shape, strict=True))[c] for c in parse(spec)[2]), a.dtype), sides=_gemm_sides)
+"""A product of two matrices, each of which lies by rows or `by_columns`."""
 factor = _in_kernels("factor", lambda a: Aval((*a.shape[:-2], a.shape[-1] + 2, a.shape[-1]), a.dtype))
 """The factors of a matrix, with two more rows for the pivots and for what they are."""
 solve_factored = _in_kernels("solve_factored", lambda f, b, trans: b)

@@ -21,7 +21,7 @@ WITHOUT_SAMPLES = {
     "input": "not an operation",
     "const": "not an operation",
     "stop_gradient": "has no derivative on purpose; tested by hand below",
-    "gemm": "a contraction, made by the compiler for BLAS; tested with the kernels",
+    "gemm": "a contraction, made by the compiler where a routine is better; tested with the kernels",
     **dict.fromkeys(("factor", "solve_factored", "inv_factored", "det_factored", "slogdet_sign_factored",
                      "slogdet_log_factored", "eigvalsh", "svdvals"),
                     "made by the compiler for matrices with several routines"),

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from jitad.call.request.axes import Place
 from jitad.passes.batching.batched import Batched, batched
 from jitad.passes.batching.rules import full, in_turn, to_front
-from jitad.compile.plan.prepare import for_blas
+from jitad.compile.plan.prepare import for_routine
 from jitad.compile.lower.scan.unroll import unrollable
 from jitad.passes.optimise.rewrites import optimise
 from jitad.primitives.index import concatenate, reshape
@@ -47,8 +47,8 @@ def _written_out(made: Made, length: int) -> bool:
 
 
 def _products(nodes: Sequence[Node]) -> int:
-    """How many products there are for BLAS."""
-    return sum(for_blas(node, [nodes[i].aval for i in node.inputs]) for node in nodes)
+    """How many products there are for routines."""
+    return sum(for_routine(node, [nodes[i].aval for i in node.inputs]) for node in nodes)
 
 
 def _wanted(tape: Tape) -> list[int]:

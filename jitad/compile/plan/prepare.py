@@ -1,7 +1,8 @@
-"""Last rewrites before fusion: outputs of their own, operands of routines in memory, BLAS for large products."""
+"""Last rewrites before fusion: outputs of their own, operands of routines in memory, routines for products."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
@@ -14,15 +15,15 @@ from jitad.tape.builder import Builder, Value
 from jitad.tape.tape import Tape
 from jitad.tape.types import Aval, Node, Primitive
 
-BLAS_WORK = 32 * 32 * 32      # multiplications from which a call of BLAS pays
-BLAS_SIDE = 12                # and the shortest side it needs
+ROUTINE_WORK = 4096           # multiplications from which a product of matrices is a routine's
+FEW, FAR = 4, 16 << 20        # columns up to which a matrix of more bytes is read once, by loops, rather than twice
 
 
 def prepare(tape: Tape, layouts: tuple[str, ...]) -> Tape:
     """`layouts` says of each input how it lies in memory: C, F, A (any strides) or ``number``."""
     tape = crossed(tape)
     builder = Builder()
-    in_memory = {number: layout == "C" for number, layout in zip(tape.inputs, layouts, strict=True)}
+    orders = dict(zip(tape.inputs, layouts, strict=True))
     values: dict[int, Value] = {}
     for number, name in zip(tape.inputs, tape.names, strict=True):
         values[number] = builder.input(tape.nodes[number].aval, name)
@@ -34,7 +35,7 @@ def prepare(tape: Tape, layouts: tuple[str, ...]) -> Tape:
             if node.prim in (gather, scatter):
                 operands[1:] = [builder.value(builder.apply(wrapped, [v.number], {"lengths": at[1:]}, node.where))
                                 if at in shared else v for v, at in zip(operands[1:], _places(tape, node), strict=True)]
-            values[number] = _rebuilt(builder, node, operands, [in_memory.get(i, True) for i in node.inputs])
+            values[number] = _rebuilt(builder, node, operands, [orders.get(i, "C") for i in node.inputs])
     outputs: list[Value] = []
     for place, o in enumerate(tape.outputs):
         value = values[o]
@@ -45,13 +46,15 @@ def prepare(tape: Tape, layouts: tuple[str, ...]) -> Tape:
     return builder.tape([v.number for v in outputs], tape.labels)
 
 
-def _rebuilt(builder: Builder, node: Node, operands: list[Value], contiguous: list[bool]) -> Value:
+def _rebuilt(builder: Builder, node: Node, operands: list[Value], orders: list[str]) -> Value:
     if node.is_leaf:
         return builder.value(builder.constant(node))
-    prim = gemm if for_blas(node, [v.aval for v in operands]) else node.prim
+    prim, params = node.prim, node.params
+    if for_routine(node, [v.aval for v in operands]):
+        prim, params = gemm, {**params, "by_columns": tuple(order == "F" for order in orders)}
     if prim.kind == "call":
-        operands = [v if c else _copied(v, -1) for v, c in zip(operands, contiguous, strict=True)]
-    params = node.params
+        read = ("C", "F") if prim is gemm else ("C",)
+        operands = [v if order in read else _copied(v, -1) for v, order in zip(operands, orders, strict=True)]
     return builder.value(builder.enter(prim, tuple([v.number for v in operands]), params,
                                        tuple(sorted(params.items())) if params else (), node.aval))
 
@@ -73,13 +76,15 @@ def _copied(value: Value, slot: int) -> Value:
     return value.builder.value(value.builder.apply(alias, [value.number], {"slot": slot}, value.node.where))
 
 
-def for_blas(node: Node, operands: Sequence[Aval]) -> bool:
-    """Whether a node is a product of matrices so large that BLAS does it."""
+def for_routine(node: Node, operands: Sequence[Aval]) -> bool:
+    """Whether a node is a product of matrices that a routine does better than loops shared with others."""
     if node.prim is not contraction:
         return False
     left, right, out = parse(node.params["spec"])
-    if (len(left), len(right), len(out)) != (2, 2, 2) or node.aval.dtype.name != "float64":
+    if (len(left), len(right), len(out)) != (2, 2, 2) or node.aval.dtype.kind != "f":
         return False
     sizes = dict(zip(left + right, operands[0].shape + operands[1].shape, strict=True))
-    sides = list(sizes.values())
-    return len(sizes) == 3 and min(sides) >= BLAS_SIDE and sides[0] * sides[1] * sides[2] >= BLAS_WORK
+    sides = sorted(sizes.values())
+    if len(sides) != 3 or sides[0] < 2 or prod(sides) < ROUTINE_WORK:
+        return False
+    return sides[0] > FEW or sides[1] * sides[2] * node.aval.dtype.itemsize <= FAR

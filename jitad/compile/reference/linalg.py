@@ -99,8 +99,7 @@ def cofactor_tangent(out: Any, a: Any, e: Any, batch: int, n: int, _: int) -> in
 @registered
 def gemm(out: Any, a: Any, b: Any, m: int, n: int, k: int, transposed_a: int, transposed_b: int, flipped: int) -> int:
     """``out[m, n] = op(a)[m, k] @ op(b)[k, n]``; the operands are given as (b, a) if `flipped`."""
-    if flipped:
-        a, b = b, a
+    a, b = (x.ravel("K") for x in ((b, a) if flipped else (a, b)))
     left = a.reshape(k, m).T if transposed_a else a.reshape(m, k)
     right = b.reshape(n, k).T if transposed_b else b.reshape(k, n)
     return _put(out, lambda: left @ right)

@@ -6,7 +6,7 @@ from typing import Any
 from jitad.compile.routines.code import BOOL, INT32, Index, RoutineCode, registered
 from jitad.compile.routines.general import log_of
 from jitad.compile.routines.lu import Factors
-from jitad.compile.routines.solve import gemm
+from jitad.compile.routines.products.gemm import gemm
 
 PADE = (64764752532480000., 32382376266240000., 7771770303897600., 1187353796428800., 129060195264000.,
         10559470521600., 670442572800., 33522128640., 1323241920., 40840800., 960960., 16380., 182., 1.)

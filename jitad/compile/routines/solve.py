@@ -1,4 +1,4 @@
-"""Triangular systems and matrix products.
+"""Triangular systems.
 
 Arrays are row-major, LAPACK's are column-major: it sees each matrix transposed, so that a
 lower triangle is an upper one to it and ``a @ x = b`` is ``x.T @ a.T = b.T``.
@@ -76,16 +76,3 @@ def substitution(code: RoutineCode, x: Any, a: Any, n: int, k: int, lower: bool,
 
 def _divide(code: RoutineCode, x: Any, index: Index, divisor: Any) -> None:
     code.store(code.over(code.load(x, index), divisor), x, index)
-
-
-@registered
-def gemm(code: RoutineCode, out: Any, a: Any, b: Any, m: int, n: int, k: int, transposed_a: int, transposed_b: int,
-         flipped: int) -> None:
-    """``out[m, n] = op(a)[m, k] @ op(b)[k, n]``; the operands are given as (b, a) if `flipped`."""
-    if flipped:
-        a, b = b, a
-    if k == 0:
-        code.fill(out, m * n, 0.0)
-    elif m and n:
-        code.lapack("gemm", "NT"[transposed_b], "NT"[transposed_a], n, m, k, 1.0, b, k if transposed_b else n,
-                    a, m if transposed_a else k, 0.0, out, n)

@@ -8,7 +8,7 @@ from typing import Any
 
 from jitad.compile.llvm.ir import INT64
 from jitad.compile.routines.code import INT32, Index, RoutineCode, registered
-from jitad.compile.routines.solve import gemm
+from jitad.compile.routines.products.gemm import gemm
 
 # --- symmetric eigenvalues ---------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from jitad.compile.llvm.ir import DOUBLE
 from jitad.compile.routines.code import INT32, Index, RoutineCode, registered
 from jitad.compile.routines.general import determinant, sign_of
 from jitad.compile.routines.lu import Factors
-from jitad.compile.routines.solve import gemm
+from jitad.compile.routines.products.gemm import gemm
 
 WELL_CONDITIONED = 1e4                        # product of Frobenius norms up to which the inverse is as good
 

@@ -179,7 +179,8 @@ def test_determinants_at_the_ends_of_the_range(way) -> None:
 
 @both
 @pytest.mark.parametrize("dtype, sizes", [("f8", (13, 20, 17)), ("f4", (13, 20, 17)), ("f8", (1, 3, 2)),
-                                          ("f8", (2, 0, 3))])
+                                          ("f8", (2, 0, 3)), ("f8", (19, 11, 9)), ("f4", (6, 21, 33)),
+                                          ("f8", (37, 5, 25))])
 @pytest.mark.parametrize("spec", ["ij,jk->ik", "ij,kj->ik", "ji,jk->ik", "ji,kj->ik", "ij,jk->ki", "ij,kj->ki",
                                   "ji,jk->ki", "ji,kj->ki"])
 def test_gemm(way, dtype, sizes, spec) -> None:
@@ -187,7 +188,8 @@ def test_gemm(way, dtype, sizes, spec) -> None:
     side = dict(zip("ijk", sizes, strict=True))
     a, b = (random(*(side[c] for c in letters), dtype=dtype) for letters in (left, right))
     want = np.einsum(spec, a.astype("f8"), b.astype("f8"))
-    name, numbers = "gemm", routine_numbers(TABLE["gemm"], [a.shape, b.shape], {"spec": spec})
+    params = {"spec": spec, "by_columns": (False, False)}
+    name, numbers = "gemm", routine_numbers(TABLE["gemm"], [a.shape, b.shape], params)
     close(value(way, name, want.shape, numbers, a, b), want, dtype)
 
 
