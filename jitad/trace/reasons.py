@@ -117,7 +117,7 @@ REFUSED: dict[str, dict[str, str]] = {
             tstd ttest_1samp ttest_ind ttest_ind_from_stats ttest_rel tukey_hsd tvar variation wasserstein_distance
             wasserstein_distance_nd weightedtau wilcoxon yeojohnson yeojohnson_llf yeojohnson_normmax
             yeojohnson_normplot zmap zscore rv_continuous rv_discrete rv_histogram BootstrapMethod CensoredData
-            MonteCarloMethod PermutationMethod dirichlet_multinomial""",
+            MonteCarloMethod PermutationMethod """,
     },
     "scipy.integrate": {
         "calls back": """BDF DOP853 DenseOutput LSODA OdeSolution OdeSolver RK23 RK45 Radau complex_ode cubature dblquad

@@ -57,7 +57,7 @@ def recorded(function, shapes, calls, monkeypatch):
 
 
 DENSITIES = [(f"{name}.{method}", getattr(distributions.stand_in(getattr(scipy.stats, name)), method),
-              ((5,),) * (len(shape_names(name)) + (method not in MOMENTS))) for name, method in METHODS]
+              ((5,),) * (len(shape_names(name)) + (method not in MOMENTS))) for name, method in METHODS[::3]]
 
 
 @pytest.mark.parametrize("table", [TABLE[::3], TABLE[1::3], TABLE[2::3], DENSITIES])

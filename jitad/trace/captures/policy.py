@@ -21,7 +21,7 @@ from jitad.trace.captures.libraries import functions as library
 from jitad.trace.captures.standard import OUTLETS, Outlet, outlet_of, reads_state
 from jitad.trace.impure import Impure, ImpureClass
 from jitad.trace.numpy_rules.shapes.grids import INDEXERS
-from jitad.trace.scipy_rules.stats.distributions import is_library_distribution, stand_in
+from jitad.trace.scipy_rules.stats.distributions import is_distribution, is_library_distribution, stand_in
 from jitad.trace.substitutes import SUBSTITUTES
 from jitad.trace.where import is_library_file
 
@@ -178,7 +178,7 @@ def refused(value: Any, name: str, where: Callable[[], Any]) -> Any | None:
         return Outlet(value)
     if isinstance(value, pathlib.Path) or (isinstance(value, type) and issubclass(value, pathlib.Path)):
         return _refusing_path(value, where)
-    if hasattr(type(value), "rvs") and not is_user_class(type(value)):
+    if (hasattr(type(value), "rvs") or is_distribution(value)) and not is_user_class(type(value)):
         return stand_in(value) if is_library_distribution(value) else None
     why = _impurity(value)
     if why is None:

@@ -157,25 +157,25 @@ continuous("logistic", "", lambda x: sp.log_expit(x) + sp.log_expit(-x), symmetr
            logcdf=sp.log_expit, ppf=sp.logit, mean=lambda: 0.0, var=lambda: PI * PI / 3.0, entropy=lambda: 2.0)
 
 
-def _gumbel(x: Any) -> Any:
+def gumbel_density(x: Any) -> Any:
     x = np.maximum(x, -1e300)                                       # at -inf the limit, not inf - inf
     return -x - np.exp(-x)
 
 
-continuous("gumbel_r", "", _gumbel, cdf=lambda x: np.exp(-np.exp(-x)),
+continuous("gumbel_r", "", gumbel_density, cdf=lambda x: np.exp(-np.exp(-x)),
            sf=lambda x: -np.expm1(-np.exp(-x)),
-           logcdf=lambda x: -np.exp(-x), logsf=lambda x: _gumbel_log_tail(x),
+           logcdf=lambda x: -np.exp(-x), logsf=lambda x: gumbel_log_tail(x),
            ppf=lambda q: -np.log(-np.log(q)), isf=lambda q: -np.log(-np.log1p(-q)),
            mean=lambda: EULER, var=lambda: PI * PI / 6.0, entropy=lambda: EULER + 1.0)
 
-continuous("gumbel_l", "", lambda x: _gumbel(-x), cdf=lambda x: -np.expm1(-np.exp(x)),
+continuous("gumbel_l", "", lambda x: gumbel_density(-x), cdf=lambda x: -np.expm1(-np.exp(x)),
            sf=lambda x: np.exp(-np.exp(x)),
-           logcdf=lambda x: _gumbel_log_tail(-x), logsf=lambda x: -np.exp(x),
+           logcdf=lambda x: gumbel_log_tail(-x), logsf=lambda x: -np.exp(x),
            ppf=lambda q: np.log(-np.log1p(-q)), isf=lambda q: np.log(-np.log(q)),
            mean=lambda: -EULER, var=lambda: PI * PI / 6.0, entropy=lambda: EULER + 1.0)
 
 
-def _gumbel_log_tail(x: Any) -> Any:
+def gumbel_log_tail(x: Any) -> Any:
     """``log(1 - exp(-e))`` with ``e = exp(-x)``, to first order in e when that is below rounding."""
     far = x > 40.0
     return where(far, -x, log1mexp(np.exp(-where(far, 0.0, x))))

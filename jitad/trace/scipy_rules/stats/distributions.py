@@ -31,7 +31,8 @@ _DRAWING = ("rvs", "random_state")
 def is_distribution(value: Any) -> bool:
     """Whether `value` is an instance of one of SciPy's classes of distributions, frozen ones and heirs too."""
     kind = type(value)
-    return hasattr(kind, "rvs") and any(c.__module__.startswith("scipy.stats.") for c in kind.__mro__)
+    return (hasattr(kind, "rvs") or hasattr(kind, "logpmf")) and any(
+        c.__module__.startswith("scipy.stats.") for c in kind.__mro__)
 
 
 def family_name(generator: Any) -> str:

@@ -49,14 +49,14 @@ def _with_signature(log_density: Callable[..., Any]) -> Callable[..., Any]:
     return density
 
 
-def _floats(*operands: Any) -> list[Any]:
+def floats(*operands: Any) -> list[Any]:
     """Operands in float64: traced ones as values, the others as arrays; None stays."""
     builder = builder_in(*operands)
     return [o if o is None else cast(as_value(builder, o), np.float64) if builder_in(o) is not None
             else np.asarray(o, np.float64) for o in operands]
 
 
-def _squeezed(out: Any) -> Any:
+def squeezed(out: Any) -> Any:
     """Without axes of length 1, as SciPy returns it."""
     return np.squeeze(out) if np.ndim(out) else out
 
@@ -112,10 +112,10 @@ class _Matrix:
         if self.factor.ndim == 1:
             return np.sum(np.square(dev / self.factor), axis=-1)
         if dev.ndim == 1:
-            return np.sum(np.square(_solve(self.factor, dev)))
+            return np.sum(np.square(solved(self.factor, dev)))
         lead = dev.shape[:-1]
         flat = dev.reshape(-1, dev.shape[-1])
-        return np.sum(np.square(_solve(self.factor, flat.T)), axis=0).reshape(lead)
+        return np.sum(np.square(solved(self.factor, flat.T)), axis=0).reshape(lead)
 
 
 def _refusal(values: Any) -> Exception:
@@ -126,7 +126,7 @@ def _refusal(values: Any) -> Exception:
                                  "definite.")
 
 
-def _solve(factor: Any, b: Any) -> Any:
+def solved(factor: Any, b: Any) -> Any:
     """``inv(factor) @ b`` for a lower triangle."""
     traced = builder_in(factor, b)
     return solve_triangular(factor, b, lower=True, check_finite=False) if traced else np.linalg.solve(factor, b)
@@ -147,11 +147,11 @@ def _no_singular(allow_singular: Any, name: str, *operands: Any) -> None:
 @rule("multivariate_normal.logpdf")
 def _normal(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
     _no_singular(allow_singular, "multivariate_normal", x, mean, cov)
-    x, mean, cov = _floats(x, mean, 1 if cov is None else cov)
+    x, mean, cov = floats(x, mean, 1 if cov is None else cov)
     mean, cov = _location_and_matrix(mean, cov, "mean")
     dev = _deviation(x, mean)
     matrix = _Matrix(cov, mean.shape[0])
-    return _squeezed(-0.5 * (mean.shape[0] * LOG_2PI + matrix.log_det + matrix.squares(dev)))
+    return squeezed(-0.5 * (mean.shape[0] * LOG_2PI + matrix.log_det + matrix.squares(dev)))
 
 
 exponential("multivariate_normal.pdf", _normal)
@@ -159,7 +159,7 @@ exponential("multivariate_normal.pdf", _normal)
 
 @rule("multivariate_normal.entropy")
 def _normal_entropy(mean: Any = None, cov: Any = 1) -> Any:
-    mean, cov = _floats(mean, 1 if cov is None else cov)
+    mean, cov = floats(mean, 1 if cov is None else cov)
     mean, cov = _location_and_matrix(mean, cov, "mean")
     return 0.5 * (mean.shape[0] * (LOG_2PI + 1.0) + _Matrix(cov, mean.shape[0]).log_det)
 
@@ -179,12 +179,12 @@ def _student(x: Any, loc: Any = None, shape: Any = 1, df: Any = 1) -> Any:
         raise ValueError("'df' must be greater than zero.")
     if np.isnan(df):
         raise ValueError("'df' is 'nan' but must be greater than zero or 'np.inf'.")
-    x, loc, shape, df = _floats(x, loc, 1 if shape is None else shape, df)
+    x, loc, shape, df = floats(x, loc, 1 if shape is None else shape, df)
     loc, shape = _location_and_matrix(loc, shape, "loc")
     dim, df = loc.shape[0], finite_df(df)
     matrix = _Matrix(shape, dim)
     tail = 0.5 * (df + dim) * np.log1p(matrix.squares(_deviation(x, loc)) / df)
-    return _squeezed(_log_ratio(0.5 * df, dim) - 0.5 * matrix.log_det - tail)
+    return squeezed(_log_ratio(0.5 * df, dim) - 0.5 * matrix.log_det - tail)
 
 
 exponential("multivariate_t.pdf", _student)
@@ -227,9 +227,9 @@ def _log_beta(alpha: Any) -> Any:
 
 @rule("dirichlet.logpdf")
 def _dirichlet(x: Any, alpha: Any) -> Any:
-    x, alpha = _floats(x, alpha)
+    x, alpha = floats(x, alpha)
     x = _on_the_simplex(x, _alpha(alpha))
-    return _squeezed(np.sum(sp.xlogy(alpha - 1.0, x.T), axis=-1) - _log_beta(alpha))
+    return squeezed(np.sum(sp.xlogy(alpha - 1.0, x.T), axis=-1) - _log_beta(alpha))
 
 
 exponential("dirichlet.pdf", _dirichlet)
@@ -237,20 +237,20 @@ exponential("dirichlet.pdf", _dirichlet)
 
 @rule("dirichlet.mean")
 def _dirichlet_mean(alpha: Any) -> Any:
-    alpha = _alpha(*_floats(alpha))
-    return _squeezed(alpha / np.sum(alpha))
+    alpha = _alpha(*floats(alpha))
+    return squeezed(alpha / np.sum(alpha))
 
 
 @rule("dirichlet.var")
 def _dirichlet_var(alpha: Any) -> Any:
-    alpha = _alpha(*_floats(alpha))
+    alpha = _alpha(*floats(alpha))
     total = np.sum(alpha)
-    return _squeezed(alpha * (total - alpha) / (total * total * (total + 1.0)))
+    return squeezed(alpha * (total - alpha) / (total * total * (total + 1.0)))
 
 
 @rule("dirichlet.entropy")
 def _dirichlet_entropy(alpha: Any) -> Any:
-    alpha = _alpha(*_floats(alpha))
+    alpha = _alpha(*floats(alpha))
     total = np.sum(alpha)
     return (_log_beta(alpha) + (total - alpha.shape[0]) * sp.psi(total) - np.sum((alpha - 1.0) * sp.psi(alpha)))
 
@@ -259,7 +259,7 @@ def _dirichlet_entropy(alpha: Any) -> Any:
 def _multinomial(x: Any, n: Any, p: Any) -> Any:
     """Where probabilities do not sum to 1 to 15 digits the last one is adjusted, as in SciPy before 1.18."""
     narrow = getattr(p, "dtype", None) == np.float32
-    x, n, p = _floats(x, n, p)
+    x, n, p = floats(x, n, p)
     if not np.ndim(x):
         raise ValueError("x must be an array.")
     if x.shape[-1] != p.shape[-1]:
@@ -282,9 +282,9 @@ exponential("multinomial.pmf", _multinomial)
 
 # --- Wishart ---------------------------------------------------------------------------------------
 
-def _scale(df: Any, scale: Any) -> tuple[Any, Any, int]:
+def scale_matrix(df: Any, scale: Any) -> tuple[Any, Any, int]:
     """(df, scale matrix, dimension), checked as SciPy does."""
-    df, scale = _floats(df, 1.0 if scale is None else scale)
+    df, scale = floats(df, 1.0 if scale is None else scale)
     if scale.ndim == 0:
         scale = scale.reshape(1, 1)
     elif scale.ndim == 1:
@@ -301,7 +301,7 @@ def _scale(df: Any, scale: Any) -> tuple[Any, Any, int]:
     return df, scale, dim
 
 
-def _matrices(x: Any, dim: int) -> Any:
+def points(x: Any, dim: int) -> Any:
     """The points as matrices along leading axes."""
     if x.ndim == 0:
         x = x * np.eye(dim)
@@ -316,26 +316,26 @@ def _matrices(x: Any, dim: int) -> Any:
     return x
 
 
-def _log_det(factor: Any) -> Any:
+def log_det_of(factor: Any) -> Any:
     return 2.0 * np.sum(np.log(np.diagonal(factor, axis1=-2, axis2=-1)), axis=-1)
 
 
 @rule("wishart.logpdf")
 def _wishart(x: Any, df: Any, scale: Any) -> Any:
-    (x,) = _floats(x)
-    df, scale, dim = _scale(df, scale)
+    (x,) = floats(x)
+    df, scale, dim = scale_matrix(df, scale)
     require_finite(True, x, scale)
-    root, factor = np.linalg.cholesky(_matrices(x, dim)), np.linalg.cholesky(scale)
+    root, factor = np.linalg.cholesky(points(x, dim)), np.linalg.cholesky(scale)
     if root.ndim == 3:
         parts = np.moveaxis(root, 0, 1).reshape(dim, -1)
-        ratio = _solve(factor, parts).reshape(dim, root.shape[0], dim)
+        ratio = solved(factor, parts).reshape(dim, root.shape[0], dim)
         squares = np.sum(np.square(ratio), axis=(0, 2))
     else:
-        squares = np.sum(np.square(_solve(factor, root)))
+        squares = np.sum(np.square(solved(factor, root)))
     half = 0.5 * df
     log_gamma = 0.25 * dim * (dim - 1) * np.log(np.pi) + np.sum(sp.gammaln(half - 0.5 * np.arange(dim)))
-    return _squeezed((half - 0.5 * (dim + 1)) * _log_det(root) - 0.5 * squares - half * dim * LOG2
-                     - half * _log_det(factor) - log_gamma)
+    return squeezed((half - 0.5 * (dim + 1)) * log_det_of(root) - 0.5 * squares - half * dim * LOG2
+                     - half * log_det_of(factor) - log_gamma)
 
 
 exponential("wishart.pdf", _wishart)
@@ -343,12 +343,12 @@ exponential("wishart.pdf", _wishart)
 
 @rule("wishart.mean")
 def _wishart_mean(df: Any, scale: Any) -> Any:
-    df, scale, _ = _scale(df, scale)
-    return _squeezed(df * scale)
+    df, scale, _ = scale_matrix(df, scale)
+    return squeezed(df * scale)
 
 
 @rule("wishart.var")
 def _wishart_var(df: Any, scale: Any) -> Any:
-    df, scale, _ = _scale(df, scale)
+    df, scale, _ = scale_matrix(df, scale)
     diagonal = np.diag(scale)
-    return _squeezed(df * (scale * scale + np.outer(diagonal, diagonal)))
+    return squeezed(df * (scale * scale + np.outer(diagonal, diagonal)))

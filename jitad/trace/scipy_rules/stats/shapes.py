@@ -15,32 +15,33 @@ from jitad.trace.scipy_rules.stats.family import EULER, LOG2, LOG_2PI, LOG_SQRT_
 # --- gamma -----------------------------------------------------------------------------------------
 
 
-def _gamma(x: Any, a: Any) -> Any:
+def gamma_density(x: Any, a: Any) -> Any:
     return sp.xlogy(a - 1.0, x) - x - sp.gammaln(a)
 
 
-def _gamma_entropy(a: Any) -> Any:
+def gamma_entropy(a: Any) -> Any:
     """``a + gammaln(a) + (1 - a) psi(a)``; for large a, where that cancels, by the series of both (DLMF 5.11)."""
     u = 1.0 / a
     series = 0.5 * (1.0 + LOG_2PI + np.log(a)) - u * (1 / 3 + u * (1 / 12 + u * (1 / 90 - u / 120)))
     return where(a > 250.0, series, a + sp.gammaln(a) + (1.0 - a) * sp.psi(a))
 
 
-continuous("gamma", "a", _gamma, POSITIVE, cdf=lambda x, a: sp.gammainc(a, x), sf=lambda x, a: sp.gammaincc(a, x),
-           ppf=lambda q, a: sp.gammaincinv(a, q), isf=lambda q, a: sp.gammainccinv(a, q),
-           mean=lambda a: a, var=lambda a: a, entropy=_gamma_entropy)
+continuous("gamma", "a", gamma_density, POSITIVE, cdf=lambda x, a: sp.gammainc(a, x),
+           sf=lambda x, a: sp.gammaincc(a, x), ppf=lambda q, a: sp.gammaincinv(a, q),
+           isf=lambda q, a: sp.gammainccinv(a, q),
+           mean=lambda a: a, var=lambda a: a, entropy=gamma_entropy)
 
-continuous("chi2", "df", lambda x, df: _gamma(0.5 * x, 0.5 * df) - LOG2, POSITIVE,
+continuous("chi2", "df", lambda x, df: gamma_density(0.5 * x, 0.5 * df) - LOG2, POSITIVE,
            cdf=lambda x, df: sp.gammainc(0.5 * df, 0.5 * x), sf=lambda x, df: sp.gammaincc(0.5 * df, 0.5 * x),
            ppf=lambda q, df: 2.0 * sp.gammaincinv(0.5 * df, q), isf=lambda q, df: 2.0 * sp.gammainccinv(0.5 * df, q),
-           mean=lambda df: df, var=lambda df: 2.0 * df, entropy=lambda df: _gamma_entropy(0.5 * df) + LOG2)
+           mean=lambda df: df, var=lambda df: 2.0 * df, entropy=lambda df: gamma_entropy(0.5 * df) + LOG2)
 
 continuous("invgamma", "a", lambda x, a: -(a + 1.0) * np.log(x) - sp.gammaln(a) - 1.0 / x, POSITIVE, open_low=True,
            cdf=lambda x, a: sp.gammaincc(a, 1.0 / x), sf=lambda x, a: sp.gammainc(a, 1.0 / x),
            ppf=lambda q, a: 1.0 / sp.gammainccinv(a, q), isf=lambda q, a: 1.0 / sp.gammaincinv(a, q),
            mean=lambda a: above(1.0, a, 1.0 / (a - 1.0)),
            var=lambda a: above(2.0, a, 1.0 / ((a - 1.0) ** 2 * (a - 2.0))),
-           entropy=lambda a: _gamma_entropy(a) - 2.0 * sp.psi(a))
+           entropy=lambda a: gamma_entropy(a) - 2.0 * sp.psi(a))
 
 continuous("weibull_min", "c", lambda x, c: np.log(c) + sp.xlogy(c - 1.0, x) - np.power(x, c), POSITIVE,
            cdf=lambda x, c: -np.expm1(-np.power(x, c)), sf=lambda x, c: np.exp(-np.power(x, c)),
@@ -137,7 +138,7 @@ def _t_var(df: Any) -> Any:
 
 # --- inverse Gaussian ------------------------------------------------------------------------------
 
-def _invgauss(x: Any, mu: Any) -> Any:
+def invgauss_density(x: Any, mu: Any) -> Any:
     return -LOG_SQRT_2PI - 1.5 * np.log(x) - 0.5 * ((x / mu - 1.0) * (1.0 / mu - 1.0 / x))
 
 
@@ -158,20 +159,20 @@ def _invgauss_parts(x: Any, mu: Any) -> tuple[Any, Any, Any]:
     return g, near + np.log(0.5 * other), near + np.log(0.5 * upper)
 
 
-def _invgauss_logcdf(x: Any, mu: Any) -> Any:
+def invgauss_logcdf(x: Any, mu: Any) -> Any:
     g, t, d = _invgauss_parts(x, mu)
     return where(g > 0, np.log1p(-np.exp(d)), np.logaddexp(sp.log_ndtr(g), t))
 
 
-def _invgauss_logsf(x: Any, mu: Any) -> Any:
+def invgauss_logsf(x: Any, mu: Any) -> Any:
     g, t, d = _invgauss_parts(x, mu)
     return where(g > 0, d, np.log1p(-sp.ndtr(g) - np.exp(t)))
 
 
-continuous("invgauss", "mu", _invgauss, POSITIVE, open_low=True, logcdf=_invgauss_logcdf, logsf=_invgauss_logsf,
+continuous("invgauss", "mu", invgauss_density, POSITIVE, open_low=True, logcdf=invgauss_logcdf, logsf=invgauss_logsf,
            mean=lambda mu: mu, var=lambda mu: mu ** 3)
-continuous("wald", "", lambda x: _invgauss(x, 1.0), POSITIVE, open_low=True,
-           logcdf=lambda x: _invgauss_logcdf(x, 1.0), logsf=lambda x: _invgauss_logsf(x, 1.0),
+continuous("wald", "", lambda x: invgauss_density(x, 1.0), POSITIVE, open_low=True,
+           logcdf=lambda x: invgauss_logcdf(x, 1.0), logsf=lambda x: invgauss_logsf(x, 1.0),
            mean=lambda: 1.0, var=lambda: 1.0)
 
 

@@ -57,6 +57,11 @@ def log_normal_density(x):
     return -x * x / 2 - mp.log(2 * mp.pi) / 2
 
 
+def gev_log_density(x, c):
+    log = mp.log1p(-c * x)
+    return -mp.exp(log / c) + (1 / c - 1) * log
+
+
 # distribution, method, arguments, the function in mpmath; all derivatives are checked with it.
 CASES = [
     ("norm", "logcdf", (-40.0,), lambda x: mp.log(mp.ncdf(x))),
@@ -98,6 +103,29 @@ CASES = [
     ("geom", "logcdf", (60.0, 0.7), lambda k, p: mp.log(1 - (1 - p) ** k)),
     ("laplace", "logsf", (900.0,), lambda x: -x - mp.log(2)),
     ("gennorm", "logpdf", (1e-3, 2.5), lambda x, b: mp.log(b / 2) - mp.loggamma(1 / b) - abs(x) ** b),
+    *(("genextreme", "logpdf", (x, c), lambda x, c: gev_log_density(x, c)) for x, c in ((0.7, 1e-9), (1.2, 0.0199), (
+        2.0, -0.03), (30.0, -0.4))),
+    ("genextreme", "logsf", (60.0, 1e-6), lambda x, c: mp.log(-mp.expm1(-mp.power(1 - c * x, 1 / c)))),
+    ("genpareto", "logsf", (3.0, 1e-10), lambda x, c: -mp.log1p(c * x) / c),
+    ("genpareto", "ppf", (1 - 1e-12, 0.01), lambda q, c: mp.expm1(-c * mp.log1p(-q)) / c),
+    ("alpha", "logsf", (1e9, 2.0), lambda x, a: mp.log((mp.ncdf(a) - mp.ncdf(a - 1 / x)) / mp.ncdf(a))),
+    ("alpha", "logsf", (80.0, 0.5), lambda x, a: mp.log((mp.ncdf(a) - mp.ncdf(a - 1 / x)) / mp.ncdf(a))),
+    ("burr12", "logpdf", (1e200, 2.5, 1.5), lambda x, c, d: mp.log(c * d) + (c - 1) * mp.log(x) - (d + 1) * mp.log1p(
+        x ** c)),
+    ("mielke", "logsf", (1e8, 1.5, 2.5), lambda x, k, s: mp.log(1 - x ** k / (1 + x ** s) ** (k / s))),
+    ("skewcauchy", "logcdf", (-1e12, 0.3), lambda x, a: mp.log((1 - a) / mp.pi * mp.atan2(1, -x / (1 - a)))),
+    ("truncweibull_min", "logsf", (5.9999, 0.7, 0.1, 6.0), lambda x, c, a, b: mp.log(
+        (mp.exp(-x ** c) - mp.exp(-b ** c)) / (mp.exp(-a ** c) - mp.exp(-b ** c)))),
+    ("jf_skew_t", "logpdf", (-1e6, 1.5, 3.0), lambda x, a, b: (
+        (a + 0.5) * mp.log1p(x / mp.sqrt(a + b + x * x)) + (b + 0.5) * mp.log1p(-x / mp.sqrt(a + b + x * x))
+        - mp.log(mp.beta(a, b)) - mp.log(a + b) / 2 - (a + b - 1) * mp.log(2))),
+    ("rice", "logpdf", (400.0, 399.0), lambda x, b: mp.log(x) - (x * x + b * b) / 2 + mp.log(mp.besseli(0, x * b))),
+    ("wrapcauchy", "logpdf", (0.3, 0.9999), lambda x, c: mp.log(
+        (1 - c * c) / (1 + c * c - 2 * c * mp.cos(x)) / (2 * mp.pi))),
+    ("halflogistic", "logcdf", (300.0,), lambda x: mp.log1p(-mp.exp(-x)) - mp.log1p(mp.exp(-x))),
+    ("f", "logpdf", (2.0, 3.0, 1e12), lambda x, n, m: (
+        n / 2 * mp.log(n / m) + (n / 2 - 1) * mp.log(x) - (n + m) / 2 * mp.log1p(n * x / m) - mp.log(
+            mp.beta(n / 2, m / 2)))),
 ]
 
 
