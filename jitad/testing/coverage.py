@@ -25,6 +25,7 @@ from jitad.trace import reasons, ufuncs
 from jitad.trace.captures.libraries import functions as library
 from jitad.trace.dispatch import FUNCTIONS
 from jitad.trace.numpy_rules.shapes.grids import INDEXERS
+from jitad.trace.scipy_rules.classes import CLASSES, name_of_class
 from jitad.trace.scipy_rules.sparse import PARTS
 from jitad.trace.scipy_rules.stats.distributions import is_library_distribution
 from jitad.trace.scipy_rules.stats.standing import distributions, standing
@@ -74,6 +75,8 @@ def _is_rule(value: Any) -> bool:
     if isinstance(value, np.ufunc):
         return value in ufuncs.COMPOSED or ufuncs.row_of(value) is not None
     if id(value) in INDEXERS or library.is_followed_function(value) or is_library_distribution(value):
+        return True
+    if isinstance(value, type) and name_of_class(value) in CLASSES:
         return True
     try:
         return value in FUNCTIONS or SUBSTITUTES.get(value) is not None

@@ -25,8 +25,8 @@ WHY: dict[str, str] = {
     "matrix": "np.matrix is not supported; use arrays of two dimensions and @",
     "calls back": "compiled code would call your function with plain numbers; write the loop in NumPy, use "
                   "scipy.integrate.fixed_quad, simpson or trapezoid, or jitad's fori_loop and scan",
-    "splines": "it is built by compiled code from plain numbers; use np.interp, or build it outside and pass in the "
-               "coefficients or the values",
+    "splines": "use CubicSpline, PchipInterpolator, make_interp_spline, interp1d, RegularGridInterpolator or interp, "
+               "or compute it outside and pass in the values",
     "statistics": "statistics and tests of samples are made for plain numbers; write what you need with np.mean and "
                   "the like, or compute it outside",
     "roots and nodes": "zeros, nodes and coefficients are made of plain numbers; compute them outside",
@@ -126,15 +126,14 @@ REFUSED: dict[str, dict[str, str]] = {
         "roots and nodes": "lebedev_rule newton_cotes",
     },
     "scipy.interpolate": {
-        "splines": """AAA Akima1DInterpolator BPoly BSpline BarycentricInterpolator BivariateSpline
-            CloughTocher2DInterpolator CubicHermiteSpline CubicSpline FloaterHormannInterpolator
-            InterpolatedUnivariateSpline KroghInterpolator LSQBivariateSpline LSQSphereBivariateSpline
-            LSQUnivariateSpline LinearNDInterpolator NdBSpline NdPPoly NearestNDInterpolator PPoly PchipInterpolator
-            RBFInterpolator Rbf RectBivariateSpline RectSphereBivariateSpline RegularGridInterpolator
-            SmoothBivariateSpline SmoothSphereBivariateSpline UnivariateSpline approximate_taylor_polynomial
-            barycentric_interpolate bisplev bisplrep generate_knots griddata insert interp1d interp2d interpn
-            krogh_interpolate lagrange make_interp_spline make_lsq_spline make_smoothing_spline make_splprep
-            make_splrep pade pchip pchip_interpolate spalde splantider splder splev splint splprep splrep sproot""",
+        "splines": """AAA BPoly BarycentricInterpolator BivariateSpline CloughTocher2DInterpolator
+            FloaterHormannInterpolator KroghInterpolator LSQBivariateSpline LSQSphereBivariateSpline
+            LinearNDInterpolator NdBSpline NdPPoly NearestNDInterpolator RBFInterpolator Rbf RectBivariateSpline
+            RectSphereBivariateSpline SmoothBivariateSpline SmoothSphereBivariateSpline
+            approximate_taylor_polynomial barycentric_interpolate bisplev bisplrep generate_knots
+            griddata insert interp2d krogh_interpolate lagrange make_lsq_spline make_smoothing_spline
+            make_splprep make_splrep pade pchip_interpolate spalde splantider splder splprep splrep
+            sproot""",
     },
     "scipy.spatial.distance": {
         "distances of sets": """dice directed_hausdorff hamming jaccard jensenshannon kulczynski1 rogerstanimoto

@@ -65,7 +65,8 @@ def _family(home: str, prefix: str) -> dict[str, tuple[str, tuple[Any, ...]]]:
     return {prefix + name: call for name, call in found.items()}
 
 
-S = "scipy.linalg."
+S, I = "scipy.linalg.", "scipy.interpolate."
+_TCK = "np.array([0, 0, 0, 0, 1, 1, 1, 1.0]), x, 3"
 EXAMPLES: dict[str, dict[str, tuple[str, tuple[Any, ...]]]] = {
     "numpy": NUMPY, "numpy.linalg": LINALG,
     **{f"numpy.polynomial.{home}": _family(home, prefix) for home, prefix in (
@@ -77,6 +78,17 @@ EXAMPLES: dict[str, dict[str, tuple[str, tuple[Any, ...]]]] = {
         "solve_banded": (f"{S}solve_banded((1, 1), x, y)", (m, v[:3])),
         "solve_sylvester": (f"{S}solve_sylvester(x, x, x)", (m,)),
         "solveh_banded": (f"{S}solveh_banded(np.stack([0.1 * x[0], x[1] + 5.0]), y)", (m, v[:3]))},
+    "scipy.interpolate": {
+        **{name: (f"{I}{name}(y, x)(1.2)", (v, up)) for name in (
+            "CubicSpline", "PchipInterpolator", "Akima1DInterpolator", "InterpolatedUnivariateSpline", "interp1d",
+            "make_interp_spline", "pchip")},
+        "UnivariateSpline": (f"{I}UnivariateSpline([0, 1, 2, 3.0], [1, 2, 0, 1.0])(x)", (v,)),
+        "LSQUnivariateSpline": (f"{I}LSQUnivariateSpline([0, 1, 2, 3.0], [1, 2, 0, 1.0], [], k=1)(x)", (v,)),
+        "CubicHermiteSpline": (f"{I}CubicHermiteSpline(y, x, x)(1.2)", (v, up)),
+        "PPoly": (f"{I}PPoly(x, [0.0, 1.0, 2.0, 4.0])(1.2)", (m,)), "BSpline": (f"{I}BSpline({_TCK})(0.4)", (v,)),
+        "splev": (f"{I}splev(0.4, ({_TCK}))", (v,)), "splint": (f"{I}splint(0.1, 0.4, ({_TCK}))", (v,)),
+        "RegularGridInterpolator": (f"{I}RegularGridInterpolator((y[:3], y[:3]), x)((1.2, 0.4))", (m, up)),
+        "interpn": (f"{I}interpn((y[:3], y[:3]), x, (1.2, 0.4))", (m, up))},
     "scipy.special": {
         "eval_hermite": ("scipy.special.eval_hermite(2, x)", (v,)),
         "eval_hermitenorm": ("scipy.special.eval_hermitenorm(2, x)", (v,)),

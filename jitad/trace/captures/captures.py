@@ -39,7 +39,7 @@ from jitad.trace.captures.bytecode import WholeGuards, asks_identity
 from jitad.trace.captures.containers import STATIC, take_list, take_set, take_tuple
 from jitad.trace.captures.copies import Copies, GlobalsView
 from jitad.trace.captures.introspection import VIEWS, Identities, hashing
-from jitad.trace.captures.libraries.objects import take_distribution, take_sparse, take_vectorized
+from jitad.trace.captures.libraries.objects import library_object, take_vectorized
 from jitad.trace.captures.nested import CaptureView, Nested
 from jitad.trace.captures.standard import Outlet, is_changing, note_states
 from jitad.trace.captures.standins import (
@@ -54,7 +54,6 @@ from jitad.trace.captures.standins import (
 from jitad.trace.captures.wrappers import take_cached, take_method, take_partial
 from jitad.trace.impure import Impure
 from jitad.trace.leaves import packed_all, refusal
-from jitad.trace.scipy_rules.sparse import is_sparse
 from jitad.trace.scipy_rules.stats import distributions
 from jitad.trace.where import user_line
 
@@ -233,9 +232,9 @@ class Captures:
             return value  # an array that was made in this recording
         if isinstance(value, (np.ndarray, np.floating)) or kind is float:
             return self._input(value, path)
-        for is_one, take in _LIBRARY_OBJECTS:
-            if is_one(value):
-                return take(self, value, path)
+        take = library_object(value)
+        if take is not None:
+            return take(self, value, path)
         if (stand_in := self.stand_in(value, path.expression())) is not None:
             if isinstance(stand_in, Outlet):
                 self.guard(type(value), path.step("type"))
@@ -379,7 +378,6 @@ def _said(fault: CaptureError) -> tuple[Any, str]:
     return getattr(fault, "said", None) or ("a captured value", str(fault))
 
 
-_LIBRARY_OBJECTS = ((distributions.is_distribution, take_distribution), (is_sparse, take_sparse))
 _TAKERS: dict[type, Any] = {
     FunctionType: Captures.function, MethodType: take_method, functools.partial: take_partial, _LRU: take_cached,
     list: take_list, tuple: take_tuple, set: take_set, frozenset: take_set,

@@ -21,6 +21,7 @@ from jitad.tape.builder import Builder
 from jitad.trace import reasons
 from jitad.trace.dispatch import builder_in, plain, refused
 from jitad.trace.recorder import current
+from jitad.trace.scipy_rules.classes import CLASSES, made
 
 __all__ = ["ClassOfSciPy", "full_name", "guarded_function", "runs_through"]
 
@@ -51,8 +52,8 @@ def guarded_function(function: Callable[..., Any], name: str) -> Callable[..., A
 
 
 class ClassOfSciPy:
-    """What recorded code sees of a class of SciPy's: instances are made of plain values only. It stands for the class
-    in ``isinstance``, as a base, and for its class methods."""
+    """What recorded code sees of a class of SciPy's: without a rule, instances are made of plain values only. It stands
+    for the class in ``isinstance``, as a base, and for its class methods."""
 
     __slots__ = ("_guarded",)
 
@@ -60,6 +61,9 @@ class ClassOfSciPy:
         self._guarded = (cls, name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        rule = CLASSES.get(self._guarded[1])
+        if rule is not None and current() is not None:
+            return made(self._guarded[0], rule, args, kwargs, _traced_in(plain(args), plain(kwargs)) is not None)
         return _called(*self._guarded, args, kwargs)
 
     def __getattr__(self, name: str) -> Any:
@@ -140,8 +144,8 @@ class _Calls:
             changed = any(a is not b for a, b in zip(new, thing, strict=True))
             return kind(new) if changed else thing
         if kind is dict:
-            new = {key: self.watched(value) for key, value in thing.items()}
-            return new if any(new[key] is not thing[key] for key in new) else thing
+            items = {key: self.watched(value) for key, value in thing.items()}
+            return items if any(items[key] is not thing[key] for key in items) else thing
         if kind is ClassOfSciPy:
             return thing._guarded[0]
         return self._watched_function(thing) if _calls_user(thing) else thing

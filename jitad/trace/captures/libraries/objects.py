@@ -9,7 +9,8 @@ from jitad.cache.keys.captures import Path
 from jitad.trace.captures.containers import take_tuple
 from jitad.trace.captures.notes import Notes
 from jitad.trace.numpy_rules.elements.vectorize import Vectorized
-from jitad.trace.scipy_rules.sparse import PARTS, TracedSparse
+from jitad.trace.scipy_rules.classes import CLASSES, name_of_class, of_instance
+from jitad.trace.scipy_rules.sparse import PARTS, TracedSparse, is_sparse
 from jitad.trace.scipy_rules.stats.distributions import (
     Distribution,
     Frozen,
@@ -22,7 +23,7 @@ from jitad.trace.scipy_rules.stats.distributions import (
     stand_in,
 )
 
-__all__ = ["method_of", "take_distribution", "take_sparse", "take_vectorized"]
+__all__ = ["library_object", "method_of", "take_vectorized"]
 
 
 def method_of(owner: Any, function: Any) -> Any | None:
@@ -95,6 +96,34 @@ def take_sparse(captures: Notes, value: Any, path: Path) -> Any:
     captures.met(value, path)
     parts = (captures.take(getattr(value, n), path.step("attr", n)) for n in names)
     return TracedSparse(type(value), value.shape, *parts)
+
+
+def library_object(value: Any) -> Callable[[Notes, Any, Path], Any] | None:
+    """How a captured object of SciPy's is taken apart."""
+    if is_distribution(value):
+        return take_distribution
+    if is_sparse(value):
+        return take_sparse
+    return take_instance if is_instance(value) else None
+
+
+def is_instance(value: Any) -> bool:
+    """Whether this is an instance of a class of SciPy's with a rule."""
+    cls = type(value)
+    return cls.__module__.startswith("scipy.") and name_of_class(cls) in CLASSES
+
+
+def take_instance(captures: Notes, value: Any, path: Path) -> Any:
+    """The stand-in for a captured one, whose attributes are captures."""
+    captures.guard(type(value), path.step("type"))
+    captures.met(value, path)
+
+    def take(names: tuple[str, ...]) -> Any:
+        at, found = path, value
+        for name in names:
+            at, found = at.step("attr", name), getattr(found, name, None)
+        return None if found is None else captures.take(found, at)
+    return of_instance(CLASSES[name_of_class(type(value))], value, take)
 
 
 def take_vectorized(captures: Notes, value: Any, path: Path) -> Vectorized:

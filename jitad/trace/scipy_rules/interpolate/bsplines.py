@@ -1,0 +1,282 @@
+"""B-splines: `BSpline`, interpolation by them, and FITPACK's splines of one variable.
+
+Of degree k, at a point in [t[i], t[i+1]) only k + 1 of them are not zero; their values follow from those of lower
+degree (de Boor, A Practical Guide to Splines, revised edition, chapter IX). So a value is a gather of k + 1
+coefficients, and so is its derivative by the coefficients; that by the point is the recurrence differentiated.
+Coefficients that interpolate solve a linear system, whose derivative is one solution more of it.
+"""
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from jitad.trace.dispatch import as_value, refused
+from jitad.trace.scipy_rules.classes import StandIn, lifted, method, require, stands_for, this_recorder
+from jitad.trace.scipy_rules.interpolate.pieces import interval
+from jitad.trace.substitutes import substitute
+
+__all__ = ["Spline", "basis"]
+
+
+def _class(name: str) -> Any:
+    from scipy import interpolate
+
+    return getattr(interpolate, name)
+
+
+def basis(knots: Any, points: Any, degree: int, where: Any) -> list[Any]:
+    """The ``degree + 1`` B-splines that are not zero in the intervals `where` of the points, from the left."""
+    values = [points * 0.0 + 1.0]
+    for k in range(1, degree + 1):
+        saved: Any = points * 0.0
+        for j in range(k):
+            left, right = knots[where + (j + 1 - k)], knots[where + (j + 1)]
+            part = values[j] / (right - left)
+            values[j] = saved + (right - points) * part
+            saved = (points - left) * part
+        values.append(saved)
+    return values
+
+
+class Spline(StandIn):
+    """Knots `t`, coefficients `c` along their first dimension, degree `k`."""
+
+    __slots__ = ("axis", "c", "extrapolate", "k", "t")
+
+    def __init__(self, kind: type, t: Any, c: Any, k: int, extrapolate: Any, axis: int = 0) -> None:
+        super().__init__(kind)
+        self.t, self.c, self.k = lifted(t) + 0.0, lifted(c) + 0.0, operator.index(k)
+        self.extrapolate, self.axis = extrapolate, axis
+        if self.c.dtype.kind == "c":
+            raise refused(self.c, "a B-spline of complex coefficients", "make one of each part")
+
+    @property
+    def tck(self) -> tuple[Any, Any, int]:
+        return self.t, self.c, self.k
+
+    @method
+    def __call__(self, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
+        points, n = lifted(x), self.t.shape[0] - self.k - 1
+        extrapolate = self.extrapolate if extrapolate is None else extrapolate
+        flat = points.reshape(-1) + 0.0
+        first, last = self.t[self.k], self.t[n]
+        if extrapolate == "periodic":
+            flat = first + (flat - first) % (last - first)
+        value = self._values(flat, nu)
+        if not extrapolate:
+            outside = (flat < first) | (flat > last)
+            value = np.where(outside.reshape((-1,) + (1,) * (value.ndim - 1)), np.nan, value)
+        value = value.reshape(points.shape + self.c.shape[1:])
+        if self.axis:
+            d = points.ndim
+            order = [*range(d, d + self.axis), *range(d), *range(d + self.axis, value.ndim)]
+            value = np.transpose(value, order)
+        return value
+
+    def _values(self, flat: Any, nu: int) -> Any:
+        if nu > self.k:
+            return self.c[np.zeros(flat.shape, int)] * 0.0
+        if nu:
+            return self.derivative(nu)._values(flat, 0)
+        where = interval(self.t, flat, self.k, self.t.shape[0] - self.k - 2)
+        total: Any = None
+        for j, weight in enumerate(basis(self.t, flat, self.k, where)):
+            term = weight.reshape((-1,) + (1,) * (self.c.ndim - 1)) * self.c[where + (j - self.k)]
+            total = term if total is None else total + term
+        return total
+
+    @method
+    def derivative(self, nu: int = 1) -> Any:
+        """The spline of the derivative, of a lower degree on the knots without the outermost."""
+        if nu < 0:
+            return self.antiderivative(-nu)
+        found = self
+        for _ in range(nu):
+            t, c, k = found.t, found.c, found.k
+            n = t.shape[0] - k - 1
+            if not k:
+                raise ValueError("the derivative of a spline of degree 0 is refused by SciPy, too")
+            span = (t[k + 1:n + k] - t[1:n]).reshape((-1,) + (1,) * (c.ndim - 1))
+            empty = span == 0
+            c = np.where(empty, 0.0, k * (c[1:n] - c[:n - 1]) / np.where(empty, 1.0, span))
+            found = Spline(_class("BSpline"), t[1:-1], c, k - 1, self.extrapolate, self.axis)
+        return found
+
+    @method
+    def antiderivative(self, nu: int = 1) -> Any:
+        """The spline whose derivative this is, zero at the first knot."""
+        found = self
+        for _ in range(nu):
+            t, c, k = found.t, found.c, found.k
+            n = t.shape[0] - k - 1
+            span = (t[k + 1:n + k + 1] - t[:n]).reshape((-1,) + (1,) * (c.ndim - 1))
+            total = np.cumsum(c[:n] * span / (k + 1), axis=0)
+            c = np.concatenate([total[:1] * 0.0, total, *[total[-1:]] * (k + 1)])
+            t = np.concatenate([t[:1], t, t[-1:]])
+            extrapolate = False if self.extrapolate == "periodic" else self.extrapolate
+            found = Spline(_class("BSpline"), t, c, k + 1, extrapolate, self.axis)
+        return found
+
+    @method
+    def integrate(self, a: Any, b: Any, extrapolate: Any = None) -> Any:
+        """The definite integral from `a` to `b`; without extrapolation, of the part within the knots."""
+        extrapolate = self.extrapolate if extrapolate is None else extrapolate
+        if extrapolate == "periodic":
+            raise refused(self.c, "scipy.interpolate.BSpline.integrate of a periodic one", "integrate within a period")
+        a, b = lifted(a) + 0.0, lifted(b) + 0.0
+        if not extrapolate:
+            first, last = self.t[self.k], self.t[self.t.shape[0] - self.k - 1]
+            a, b = (np.minimum(np.maximum(v, first), last) for v in (a, b))
+        whole = self.antiderivative()
+        ends = whole._values(np.stack([a, b]), 0)
+        return ends[1] - ends[0]
+
+
+@stands_for("scipy.interpolate.BSpline", Spline, "t c k extrapolate axis")
+def bspline(t: Any, c: Any, k: Any, extrapolate: Any = True, axis: int = 0) -> Spline:
+    t, c, k = lifted(t) + 0.0, lifted(c) + 0.0, operator.index(k)
+    if k < 0:
+        raise ValueError("Spline order cannot be negative.")
+    if t.ndim != 1:
+        raise ValueError("Knot vector must be one-dimensional.")
+    n = t.size - k - 1
+    if n < k + 1:
+        raise ValueError(f"Need at least {2 * k + 2} knots for degree {k}")
+    if c.ndim < 1 or c.shape[axis] < n:
+        raise ValueError("Knots, coefficients and degree are inconsistent.")
+    require(np.diff(t) >= 0, "Knots must be in a non-decreasing order.")
+    axis = axis % c.ndim
+    return Spline(_class("BSpline"), t, np.moveaxis(c, axis, 0) if axis else c, k, extrapolate, axis)
+
+
+def take_bspline(kind: type, t: Any, c: Any, k: int, extrapolate: Any, axis: int) -> Spline:
+    """Of an instance, whose coefficients lie with their axis first."""
+    return Spline(kind, t, c, k, extrapolate, axis)
+
+
+@substitute("scipy.interpolate", "make_interp_spline")
+def make_interp_spline(x: Any, y: Any, k: int = 3, t: Any = None, bc_type: Any = None, axis: int = 0,
+                       check_finite: bool = True) -> Any:
+    name = "scipy.interpolate.make_interp_spline"
+    if bc_type is not None and bc_type not in ("not-a-knot", (None, None)):
+        raise refused(this_recorder(), f"{name} with bc_type=", "use scipy.interpolate.CubicSpline, which has it")
+    x, y = lifted(x) + 0.0, lifted(y) + 0.0
+    axis = axis % y.ndim
+    y = np.moveaxis(y, axis, 0) if axis else y
+    if x.ndim != 1:
+        raise ValueError("Expect x to be a 1D sequence of values.")
+    if x.shape[0] != y.shape[0]:
+        raise ValueError(f"Shapes of x {x.shape} and y {y.shape} are incompatible")
+    require(np.diff(x) > 0, "Expect x to not have duplicates, and to be sorted")
+    if k == 0:
+        return Spline(_class("BSpline"), np.concatenate([x, x[-1:]]), y, 0, True, axis)
+    t = _knots(x, k) if t is None else lifted(t) + 0.0
+    if t.shape[0] != x.size + k + 1:
+        raise ValueError(f"The number of derivatives at boundaries does not match: expected "
+                         f"{t.shape[0] - x.size - k - 1}, got 0+0")
+    return Spline(_class("BSpline"), t, coefficients(x, y, t, k), k, True, axis)
+
+
+def _knots(x: Any, k: int) -> Any:
+    """Those of SciPy's choice: the ends k + 1 times, and between the points, or midpoints for an even degree."""
+    n = x.size
+    if n < k + 1:
+        raise ValueError(f"Need at least {k + 1} points for a spline of degree {k}")
+    if k == 1:
+        return np.concatenate([x[:1], x, x[-1:]])
+    inner = x[(k + 1) // 2:n - (k + 1) // 2] if k % 2 else ((x[1:] + x[:-1]) / 2.0)[k // 2:-(k // 2)]
+    return np.concatenate([*[x[:1]] * (k + 1), inner, *[x[-1:]] * (k + 1)])
+
+
+def coefficients(x: Any, y: Any, t: Any, k: int) -> Any:
+    """Of the spline through the points (x, y): the solution with the matrix of the B-splines at the points."""
+    n = x.size
+    where = interval(t, x, k, n - 1)
+    columns = np.arange(n)
+    matrix: Any = 0.0
+    for j, weight in enumerate(basis(t, x, k, where)):
+        matrix = matrix + np.where((where + (j - k))[:, None] == columns, weight[:, None], 0.0)
+    found = np.linalg.solve(matrix, y.reshape((n, -1)))
+    return found.reshape(y.shape)
+
+
+# --- FITPACK ------------------------------------------------------------------------------------
+
+class Univariate(Spline):
+    """A `UnivariateSpline` that was made outside: its knots are fixed. `ext` says what it is beyond them."""
+
+    __slots__ = ("ext",)
+
+    def __init__(self, kind: type, eval_args: Any, ext: int) -> None:
+        t, c, k = eval_args
+        n = t.shape[0] - k - 1
+        super().__init__(kind, t, c[:n], k, True)
+        self.ext = ext
+
+    @method
+    def __call__(self, x: Any, nu: int = 0, ext: Any = None) -> Any:
+        codes = {"extrapolate": 0, "zeros": 1, "raise": 2, "const": 3}
+        ext = self.ext if ext is None else ext
+        return splev(x, (self.t, self.c, self.k), nu, codes.get(ext, ext))
+
+    @method
+    def derivative(self, n: int = 1) -> Any:
+        found = Spline(_class("BSpline"), self.t, self.c, self.k, True).derivative(n)
+        ext = self.ext if self.ext in (1, 0) else 0 if self.ext != 3 else 1
+        return Univariate(_class("UnivariateSpline"), (found.t, found.c, found.k), ext)
+
+    @method
+    def integral(self, a: Any, b: Any) -> Any:
+        return Spline(_class("BSpline"), self.t, self.c, self.k, False).integrate(a, b)
+
+
+def univariate(*args: Any, **kwargs: Any) -> Any:
+    raise refused(this_recorder(), "scipy.interpolate.UnivariateSpline of traced values",
+                  "its knots depend on the data; use make_interp_spline or CubicSpline, or make it outside")
+
+
+@stands_for("scipy.interpolate.InterpolatedUnivariateSpline", Univariate, "_eval_args ext")
+def interpolated(x: Any, y: Any, w: Any = None, bbox: Any = (None, None), k: int = 3, ext: Any = 0,
+                 check_finite: bool = False) -> Any:
+    if w is not None or list(bbox) != [None, None] or k % 2 == 0:
+        raise refused(this_recorder(), "scipy.interpolate.InterpolatedUnivariateSpline called this way",
+                      "use make_interp_spline")
+    made = make_interp_spline(x, y, k)
+    codes = {"extrapolate": 0, "zeros": 1, "raise": 2, "const": 3}
+    return Univariate(_class("InterpolatedUnivariateSpline"), made.tck, codes.get(ext, ext))
+
+
+for _name in ("UnivariateSpline", "LSQUnivariateSpline"):
+    stands_for(f"scipy.interpolate.{_name}", Univariate, "_eval_args ext")(univariate)
+
+
+@substitute("scipy.interpolate", "splev")
+def splev(x: Any, tck: Any, der: int = 0, ext: int = 0) -> Any:
+    if isinstance(tck, Spline):
+        tck = tck.tck
+    t, c, k = tck
+    if isinstance(c, (list, tuple)) or np.ndim(c) > 1:
+        raise refused(this_recorder(), "scipy.interpolate.splev of a curve", "call it for each coordinate")
+    if not 0 <= der <= k:
+        raise ValueError(f"0<=der={der}<=k={k} must hold")
+    if ext not in (0, 1, 2, 3):
+        raise ValueError(f"ext = {ext} not in (0, 1, 2, 3) ")
+    t, c, x = lifted(t) + 0.0, lifted(c) + 0.0, as_value(this_recorder(), x)
+    n = t.shape[0] - k - 1
+    first, last = t[k], t[n]
+    if ext == 2:
+        require((x >= first) & (x <= last), "Error code returned by bispev: 1")
+    inside = np.minimum(np.maximum(x, first), last) if ext == 3 else x
+    value = Spline(_class("BSpline"), t, c[:n], k, True)(inside, der)
+    return np.where((x < first) | (x > last), 0.0, value) if ext == 1 else value
+
+
+@substitute("scipy.interpolate", "splint")
+def splint(a: Any, b: Any, tck: Any, full_output: int = 0) -> Any:
+    t, c, k = tck
+    if full_output:
+        raise refused(this_recorder(), "scipy.interpolate.splint with full_output", "leave it out")
+    t, c = lifted(t), lifted(c)
+    return Spline(_class("BSpline"), t, c[:t.shape[0] - k - 1], k, False).integrate(a, b)
