@@ -77,28 +77,28 @@ def this_recorder() -> Recorder:
 class StandIn:
     """An instance of a class of SciPy's in recorded code."""
 
-    __slots__ = ("_kind",)
+    __slots__ = ("jitad_kind",)
 
     def __init__(self, kind: type) -> None:
-        self._kind = kind
+        self.jitad_kind = kind
 
     @property                                                       # type: ignore[misc]
     def __class__(self) -> type:                                    # type: ignore[override]
-        return self._kind
+        return self.jitad_kind
 
     @property
     def jitad_holds(self) -> tuple[Any, ...]:
         """What may be traced of it."""
         return tuple(getattr(self, name) for cls in type(self).__mro__ for name in getattr(cls, "__slots__", ())
-                     if name != "_kind")
+                     if name != "jitad_kind")
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or not hasattr(self._kind, name):
-            raise AttributeError(f"{self._kind.__name__!r} object has no attribute {name!r}")
-        raise refused(this_recorder(), f"{name_of_class(self._kind)}.{name}")
+        if name.startswith("__") or not hasattr(self.jitad_kind, name):
+            raise AttributeError(f"{self.jitad_kind.__name__!r} object has no attribute {name!r}")
+        raise refused(this_recorder(), f"{name_of_class(self.jitad_kind)}.{name}")
 
     def __repr__(self) -> str:
-        return f"<traced {self._kind.__name__}>"
+        return f"<traced {self.jitad_kind.__name__}>"
 
 
 def method(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -100,7 +100,7 @@ class Pieces(StandIn):
         return found.antiderivative(nu - 1) if nu > 1 else found
 
     def _with(self, c: Any) -> Pieces:
-        kind = _ppoly() if self._kind.__name__ != "PPoly" else self._kind
+        kind = _ppoly() if self.jitad_kind.__name__ != "PPoly" else self.jitad_kind
         return Pieces(kind, c, self.x, self.extrapolate, self.axis)
 
     @method
