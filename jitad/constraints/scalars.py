@@ -7,7 +7,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 
 from jitad.constraints.base import Bound, Constraint, Earlier, Number, Shape, product, shape_of, shaped
 from jitad.errors import ConstraintError
@@ -82,7 +81,8 @@ class Interval(Constraint):
         a = self.a(earlier) if callable(self.a) else self.a
         b = self.b(earlier) if callable(self.b) else self.b
         free, width = shaped(u, self.shape), b - a
-        return a + width * expit(free), np.sum(np.log(width) - free - 2.0 * np.logaddexp(0.0, -free))
+        softened = np.logaddexp(0.0, -free)                       # log(1 + exp(-u))
+        return a + width * np.exp(-softened), np.sum(np.log(width) - free - 2.0 * softened)
 
     def inverse(self, value: Any, earlier: Earlier) -> np.ndarray:
         x, a = self.checked(value), self.a(earlier) if callable(self.a) else self.a

@@ -8,7 +8,6 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 
 from jitad.constraints.base import Constraint, Earlier, Number, Shape, natural, product, shape_of
 
@@ -103,7 +102,7 @@ class StickBreaking(Constraint):
         rest = -np.logaddexp(0.0, y)                             # log(1 - z)
         left = np.cumsum(rest, axis=-1)
         before = left - rest                                     # the log of what is left when z[k] is taken
-        x = np.concatenate([np.exp(before) * expit(y), np.exp(left[..., -1:])], axis=-1)
+        x = np.concatenate([np.exp(before + rest + y), np.exp(left[..., -1:])], axis=-1)
         return x, np.sum(before + rest + rest + y)               # log z = y + log(1 - z)
 
     def inverse(self, value: Any, earlier: Earlier) -> np.ndarray:

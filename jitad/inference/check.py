@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from jitad.api.derivatives import hessian
-from jitad.constraints.joint import ParameterBlock
 from jitad.inference.density import NO_DENSITY, Density
 from jitad.testing.checks import check_grads
 
@@ -43,24 +42,31 @@ def report(density: Density, likelihood: Callable[..., Any], names: list[str], u
     scales, directions = np.linalg.eigh(curvature)
     flat = [directions[:, i] for i in np.flatnonzero(abs(scales) <= FLAT * abs(scales).max(initial=0.0))]
     found = tuple(tuple((names[i], float(v[i])) for i in np.flatnonzero(abs(v) > SHARE)) for v in flat)
-    return PosteriorReport(u, density.at(u)[1], tuple(unused(likelihood, density, u)), found)
+    return PosteriorReport(u, density.at(u)[1], tuple(unused(likelihood, density, u, names)), found)
 
 
-def unused(likelihood: Callable[..., Any], density: Density, u: np.ndarray) -> list[str]:
-    """The parameters whose change leaves the log density of the values exactly as it is, by calls in NumPy."""
+def unused(likelihood: Callable[..., Any], density: Density, u: np.ndarray, names: list[str]) -> list[str]:
+    """The parameters, or single numbers of unconstrained ones, whose change leaves the log density of the values
+    exactly as it is, by calls in NumPy."""
     rng, found = np.random.default_rng(0), []
     with np.errstate(all="ignore"):
         value = likelihood(u, *density.data)
+
+        def still(begin: int, end: int) -> bool:
+            return end > begin and all(_same(likelihood, density, value, _moved(u, begin, end, rng)) for _ in range(2))
         for block in density.blocks:
-            if block.end > block.begin and all(_same(likelihood, density, value, _moved(u, block, rng))
-                                               for _ in range(2)):
+            if still(block.begin, block.end):
                 found.append(block.name)
+        suspects = (density.at(u)[2] == 0) & (density.at(_moved(u, 0, u.size, rng))[2] == 0)
+        for i in np.flatnonzero(suspects):
+            if names[i].partition("[")[0] not in found and still(int(i), int(i) + 1):
+                found.append(names[i])
     return found
 
 
-def _moved(u: np.ndarray, block: ParameterBlock, rng: np.random.Generator) -> np.ndarray:
+def _moved(u: np.ndarray, begin: int, end: int, rng: np.random.Generator) -> np.ndarray:
     moved = u.copy()
-    moved[block.begin:block.end] += rng.uniform(0.1, 0.5, block.end - block.begin)
+    moved[begin:end] += rng.uniform(0.1, 0.5, end - begin)
     return moved
 
 

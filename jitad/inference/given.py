@@ -118,6 +118,18 @@ class Data:
             self.names, values = None, given
         self.values = tuple(np.asarray(x) if isinstance(x, list) else x for x in values)
 
+    def named(self, function: Callable[..., Any], free: FreeVector) -> dict[str, np.ndarray]:
+        """The arrays and numbers among the data, by name: their own, or those of the function's arguments."""
+        names = list(self.names or ())
+        if self.names is None and self.values:
+            arguments = list(inspect.signature(inspect.unwrap(function)).parameters.values())
+            by_name = all(name in [a.name for a in arguments] for name in free.shapes) and free.make is None
+            rest = [a.name for a in arguments if a.name not in free.shapes] if by_name else [
+                a.name for a in arguments[1:] if a.kind is not a.VAR_POSITIONAL]
+            names = [*rest, *(f"data_{i}" for i in range(len(rest), len(self.values)))]
+        return {name: np.asarray(x) for name, x in zip(names, self.values, strict=False)
+                if np.asarray(x).dtype.kind in "biuf"}
+
     def changed(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """What `posterior` would be given for other data: all in order, or some by name."""
         if args and kwargs:

@@ -13,6 +13,7 @@ from jitad.constraints.joint import constrained, density_of, likelihood_of, valu
 from jitad.errors import OutputError, SignatureError
 from jitad.inference.check import PosteriorReport, report
 from jitad.inference.density import NO_DENSITY, Density
+from jitad.inference.draws import Draws, require_names
 from jitad.inference.given import Data, FreeVector, Values, calling
 
 __all__ = ["Posterior", "posterior"]
@@ -88,6 +89,7 @@ class Posterior:
         self.given, self.options = (logp, parameters), options
         self.free, self.observed = FreeVector(parameters), Data(data)
         free = self.free
+        require_names(list(free.shapes), "a parameter")
         self.dim, self.names, self.shapes = free.dim, free.names, free.shapes
         self.call = calling(logp, "logp", free, self.observed)
         further = {name: calling(options[name], name, free, self.observed)
@@ -160,6 +162,90 @@ class Posterior:
     def _batched(self) -> Any:
         axes = (0, *[None] * len(self.observed.values))
         return batch(jit(self._values, on_mismatch="silent"), in_axes=axes)
+
+    def stored(self, u: np.ndarray) -> dict[str, Any]:
+        """The same of one free vector, by an ordinary call in NumPy."""
+        return self._values(u, *self.observed.values)
+
+    @property
+    def data(self) -> dict[str, np.ndarray]:
+        """The numbers among the data, by the names that the data or the arguments of `logp` have."""
+        return self.observed.named(self.given[0], self.free)
+
+    # --- draws -----------------------------------------------------------------------------------------------------
+    def sample(self, draws: int = 1000, *, tune: int = 1000, chains: int = 4, cores: int | None = None,
+               seed: Any = None, start: Any = None, jitter: float | None = None, sampler: str = "nutpie",
+               low_rank: bool = False, progress: bool = True, **options: Any) -> Any:
+        """Draws by NUTS as ArviZ's InferenceData, with the groups posterior (with what `generated` gives),
+        log_likelihood, constant_data, sample_stats and warmup_sample_stats.
+
+        Parameters
+        ----------
+        draws, tune
+            How many draws each chain keeps, and how many it takes before to adapt.
+        chains, cores
+            How many chains, and how many of them run at once; by default as many as there are processors.
+        seed
+            An integer; the same one gives the same draws.
+        start
+            Where the chains begin: values of the parameters or a free vector, a list with one for each chain, or a
+            function of a `numpy.random.Generator` that makes them. By default points are looked for whose free numbers
+            are within 2 of zero.
+        jitter
+            Half the side of the cube around `start` in which a chain begins; 0 by default where `start` is given.
+        sampler
+            ``"nutpie"``.
+        low_rank
+            Adapt to correlations by a mass matrix of low rank.
+        progress
+            Show a line of progress on the error stream.
+        options
+            Others of nutpie: target_accept (0.9 by default), maxdepth, store_gradient, store_mass_matrix,
+            store_divergences, ...
+
+        Raises
+        ------
+        StartError
+            Where no point to start from has a finite density: with the line and the parameters; for parameters that
+            have no influence on the density.
+        SignatureError
+            For options that there are not, and names or labels that do not fit.
+        SamplerError
+            Where the sampler stops.
+
+        Warns
+        -----
+        SamplingWarning
+            Of divergences, chains that do not agree, and others, with what to change.
+
+        Examples
+        --------
+        >>> import numpy as np, jitad
+        >>> from jitad.constraints import positive
+        >>> post = jitad.posterior(lambda p: 2 * np.log(p["x"]) - p["x"], dict(x=positive()))
+        >>> trace = post.sample(200, tune=200, chains=2, seed=1, progress=False)
+        >>> trace.posterior["x"].shape
+        (2, 200)
+        """
+        return self._drawn(draws, tune, chains, cores, seed, start, jitter, sampler, low_rank, progress, True,
+                           options).arviz()
+
+    def draws(self, draws: int = 1000, *, tune: int = 1000, chains: int = 4, cores: int | None = None,
+              seed: Any = None, start: Any = None, jitter: float | None = None, sampler: str = "nutpie",
+              low_rank: bool = False, progress: bool = False, **options: Any) -> Draws:
+        """What `sample` draws, as NumPy arrays by name, without importing ArviZ, which takes longer than most models;
+        ``draws.arviz()`` is the rest of the way. Arguments, errors and warnings as for `sample`."""
+        return self._drawn(draws, tune, chains, cores, seed, start, jitter, sampler, low_rank, progress, False, options)
+
+    def _drawn(self, draws: int, tune: int, chains: int, cores: int | None, seed: Any, start: Any,
+               jitter: float | None, sampler: str, low_rank: bool, progress: bool, arviz: bool,
+               options: Mapping[str, Any]) -> Draws:
+        if sampler != "nutpie":
+            raise SignatureError(f'sampler must be "nutpie", not {sampler!r}; `cfunc` and `value_and_grad` are there '
+                                 "for others")
+        from jitad.inference.sample import drawn
+
+        return drawn(self, draws, tune, chains, cores, seed, start, jitter, low_rank, progress, arviz, options)
 
     # --- checks ---------------------------------------------------------------------------------------------------
     def check(self, values: Values | np.ndarray | None = None) -> PosteriorReport:

@@ -116,7 +116,7 @@ def test_where_the_density_is_not_finite():
 def test_check_finds_what_is_flat_and_unused():
     found = jitad.posterior(lambda p: -0.5 * (p["a"] - p["b"][1]) ** 2, {"a": real(), "b": real(2), "c": positive()}
                             ).check({"a": 1.0, "b": np.array([0.0, 3.0]), "c": 2.0})
-    assert found.unused == ("c",) and found.value == pytest.approx(-2 + np.log(2))
+    assert found.unused == ("c", "b[0]") and found.value == pytest.approx(-2 + np.log(2))
     assert len(found.flat) == 3                          # a with b[1], b[0], c, whose log-Jacobian is linear
     names = {tuple(sorted(name for name, _ in direction)) for direction in found.flat}
     assert {name for of in names for name in of} == {"a", "b[0]", "b[1]", "c"}

@@ -1,0 +1,84 @@
+"""Draws of a posterior: points to start from, chains, and what is stored of them."""
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from jitad.errors import SignatureError, StartError
+from jitad.inference.check import unused
+from jitad.inference.draws import Draws, checked_labels, require_names
+from jitad.inference.nuts import Chains
+from jitad.inference.starts import starts
+
+TARGET = 0.9                 # acceptance: a little dearer than the usual 0.8, with fewer divergences
+
+Posterior = Any              # that of `jitad.inference.model`, which imports this file
+
+
+def drawn(post: Posterior, draws: int, tune: int, chains: int, cores: int | None, seed: Any, start: Any,
+          jitter: float | None, low_rank: bool, progress: bool, arviz: bool, options: Mapping[str, Any]) -> Draws:
+    """The draws, as `Posterior.draws` has them; with `arviz`, that is imported while the chains run."""
+    for name, value, least in (("draws", draws, 1), ("tune", tune, 0), ("chains", chains, 1)):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+            raise SignatureError(f"{name} must be an integer, {least} or more, not {value!r}")
+    if seed is None:
+        seed = np.random.SeedSequence().entropy
+    points = starts(post.density, post.free, start, jitter, chains, seed)
+    _require_used(post, points[0])
+    settings = {"num_tune": tune, "num_draws": draws, "target_accept": TARGET, **options}
+    running = Chains(post.density.compile(points[0]), points, seed, cores or min(chains, _processors()), settings,
+                     low_rank, progress)
+    try:
+        if arviz:
+            importlib.import_module("arviz")
+        _require_stored(post, points[0])
+    finally:
+        found = running.wait()
+    free = np.stack([vectors[tune:] for vectors, _ in found])
+    after = {name: np.stack([s[name][tune:] for _, s in found]) for name in found[0][1]}
+    before = {name: np.stack([s[name][:tune] for _, s in found]) for name in found[0][1]} if tune else {}
+    groups = post.expanded(free)
+    shapes = {name: x.shape[2:] for group in groups.values() for name, x in group.items()}
+    result = Draws(free, groups, after, before, post.data, post.names, checked_labels(
+        post.options.get("dims"), post.options.get("coords"), shapes))
+    result.warn(float(settings["target_accept"]), int(options.get("maxdepth", 10)))
+    return result
+
+
+def _processors() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:                              # not on all systems
+        return os.cpu_count() or 1
+
+
+def _require_used(post: Posterior, u: np.ndarray) -> None:
+    """Raise `StartError` for parameters without influence, of which the posterior is no density."""
+    bounded = {block.name for block in post.free.blocks if block.constraint.bounded}
+    found = [name for name in unused(post.likelihood, post.density, u, post.names) if name not in bounded]
+    if found:
+        them = "it" if len(found) == 1 else "them"
+        raise StartError(f"the density does not depend on {', '.join(map(repr, found))}: there is no distribution to "
+                         f"draw from. Use {them} in logp (a prior is enough), or leave {them} out of the parameters")
+
+
+def _require_stored(post: Posterior, u: np.ndarray) -> None:
+    """One ordinary call of what is stored, so that what is wrong with it is said before the end."""
+    with np.errstate(all="ignore"):
+        groups = post.stored(u)
+    shapes: dict[str, tuple[int, ...]] = {}
+    for group, values in groups.items():
+        if group == "generated":
+            if not isinstance(values, dict):
+                raise SignatureError(f"generated must give a dict of arrays by name, not {type(values).__name__}")
+            require_names(list(values), "what generated gives")
+            twice = [name for name in values if name in shapes]
+            if twice:
+                raise SignatureError(f"generated gives {twice[0]!r}, which is the name of a parameter")
+        given = values if isinstance(values, dict) else {"y": values}
+        shapes.update({name: np.shape(x) for name, x in given.items()})
+    checked_labels(post.options.get("dims"), post.options.get("coords"), shapes)
