@@ -139,8 +139,9 @@ class BoundFunction(Called):
     def _inside(self, recorder: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return self._transformed(*self._filled(args, kwargs), **self.keywords)
 
-    def _given_to_shortcuts(self, arguments: Arguments) -> tuple[Sequence[Any], dict[str, Any]]:
-        return [arguments.args[place] for place in self._free], {}
+    def _given_to_shortcuts(self, arguments: Arguments, args: tuple[Any, ...],
+                            kwargs: dict[str, Any]) -> tuple[bool, Sequence[Any], dict[str, Any]]:
+        return False, [arguments.args[place] for place in self._free], {}
 
     def _prepared(self, arguments: Arguments) -> Run:
         self._require_unchanged()
@@ -165,9 +166,8 @@ class BoundFunction(Called):
             known.call = known.entry(self.fallback)
         else:
             leaves = [arguments.leaves[i] for place in self._free for i in arguments.span(place)]
-            known.strict = from_leaves(structures, leaves, bound.strict,
-                                       None if result.plain else result.build) or refuse
-            known.call = with_fallback(known.strict, self.fallback, self.subject.own_out)
+            known.strict = from_leaves(structures, leaves, bound.strict, result) or refuse
+            known.call = with_fallback(known.strict, self.fallback, self.writes)
         self._prefer(known)
 
     def _prefer(self, known: Shortcut) -> None:

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from jitad import cache
@@ -73,11 +74,18 @@ class Called:
         self.shortcuts = ()
 
     # --- 2: recording, and out= ------------------------------------------------------------------
+    @property
+    def writes(self) -> Callable[[Any, Any], Any] | None:
+        """What writes a result into ``out=``; None if that is the user's."""
+        subject = self.subject
+        return None if subject.own_out else partial(write_out, valued=subject.request.valued, name=self.__name__)
+
     def _climb(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call that the first shortcut does not serve."""
-        if "out" in kwargs and not self.subject.own_out:
+        write = self.writes if "out" in kwargs else None
+        if write is not None:
             out = kwargs.pop("out")
-            return write_out(self(*args, **kwargs), out, self.subject.request.valued, self.__name__)
+            return write(self(*args, **kwargs), out)
         recorder = current()
         if recorder is not None:
             return self._inside(recorder, args, kwargs)
@@ -91,11 +99,13 @@ class Called:
                 self._prefer(known)
                 return result
         arguments = self._arguments(args, kwargs)
-        given, named = self._given_to_shortcuts(arguments)
+        changing, given, named = self._given_to_shortcuts(arguments, args, kwargs)
         for known in self.shortcuts:
-            fits = known.signature == arguments.signature
+            fits = known.signature == arguments.signature and known.changing == changing
             result = attempt(known.strict, given, named) if fits else MISSED
             if result is not MISSED:
+                if changing:
+                    self._prefer(known)
                 return result
         return self._answer(arguments)
 
@@ -113,7 +123,7 @@ class Called:
         self._call = known.call or self.fallback
         if known.guarded and len(ways) > 1:
             tried = ways if known.entry is None else ways[1:]
-            call = with_fallback(first_on_its_way(tried), self.fallback, self.subject.own_out)
+            call = with_fallback(first_on_its_way(tried), self.fallback, self.writes)
             self._call = call if known.entry is None else known.entry(call)
 
     # --- what differs ----------------------------------------------------------------------------
@@ -130,8 +140,9 @@ class Called:
         """The call taken apart."""
         raise NotImplementedError
 
-    def _given_to_shortcuts(self, arguments: Arguments) -> tuple[Sequence[Any], dict[str, Any]]:
-        """The arguments of a call as shortcuts take them."""
+    def _given_to_shortcuts(self, arguments: Arguments, args: tuple[Any, ...],
+                            kwargs: dict[str, Any]) -> tuple[bool, Sequence[Any], dict[str, Any]]:
+        """Whether leaves are changed, and the arguments of a call as shortcuts take them."""
         raise NotImplementedError
 
     def _prefer(self, known: Shortcut) -> None:
@@ -155,8 +166,9 @@ class Ladder(Called):
     def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
         return self.subject.arguments(args, kwargs)
 
-    def _given_to_shortcuts(self, arguments: Arguments) -> tuple[Sequence[Any], dict[str, Any]]:
-        return arguments.args, arguments.kwargs
+    def _given_to_shortcuts(self, arguments: Arguments, args: tuple[Any, ...],
+                            kwargs: dict[str, Any]) -> tuple[bool, Sequence[Any], dict[str, Any]]:
+        return (True, args, kwargs) if arguments.changes else (False, arguments.args, arguments.kwargs)
 
     # --- 4: memory -------------------------------------------------------------------------------
     def specialized(self, arguments: Arguments) -> Specialization:
@@ -250,16 +262,18 @@ class Ladder(Called):
         """Let the next call of this kind go straight to the kernel."""
         from jitad.call.rungs.generated import native_shortcut, python_shortcut
 
-        known = Shortcut(self, arguments.signature, specialization)
+        changes = arguments.changes
+        known = Shortcut(self, arguments.signature, specialization, bool(changes))
         target, parameters = self.subject.target, self.subject.parameters
         kernel = self._kernel(specialization, arguments, inputs)
         counters, leaves = cache.store.attach(self.subject.owner, known, specialization), arguments.leaves
         known.strict = python_shortcut(specialization, kernel, target, counters, leaves,
                                        parameters.keywords(len(arguments.args)),
-                                       parameters.loose(specialization.keywords))
+                                       parameters.loose(specialization.keywords), changes)
         if known.strict is not None:
-            call = with_fallback(known.strict, self.fallback, self.subject.own_out)
-            known.call = native_shortcut(specialization, kernel, target, counters, leaves, call) or call
+            call = with_fallback(known.strict, self.fallback, self.writes)
+            native = None if changes else native_shortcut(specialization, kernel, target, counters, leaves, call)
+            known.call = native or call
             self._prefer(known)
 
     def _kernel(self, specialization: Specialization, arguments: Arguments, inputs: list[Any]) -> Any:

@@ -14,7 +14,8 @@ import optree
 
 from jitad.cache.keys.signature import Leaf, describe
 
-__all__ = ["NAMESPACE", "TreeDef", "bare", "classes_in", "count_leaves", "flatten", "leaves_of", "shown", "unflatten"]
+__all__ = ["NAMESPACE", "TreeDef", "bare", "classes_in", "count_leaves", "flatten", "leaves_of", "rebuild", "shown",
+           "unflatten"]
 
 NAMESPACE = "jitad"
 # The order of a dict's keys is part of the structure, since code that iterates over it sees it. Entered for good, and
@@ -122,7 +123,7 @@ def unflatten(structure: TreeDef, leaves: Sequence[Any]) -> Any:
         if number in classes:
             cls, names, below = classes[number]
             values = unflatten(below, [next(rest) for _ in range(count_leaves(below))])
-            outer.append(_rebuild(cls, names, values))
+            outer.append(rebuild(cls, names, values))
         else:
             outer.append(next(rest))
     return optree.tree_unflatten(structure.spec, outer)
@@ -166,7 +167,8 @@ def shown(structure: TreeDef) -> str:
     return repr(unflatten(structure, [_Star()] * count_leaves(structure)))
 
 
-def _rebuild(cls: type, names: Sequence[str], values: Sequence[Any]) -> Any:
+def rebuild(cls: type, names: Sequence[str], values: Sequence[Any]) -> Any:
+    """An instance of a dataclass with these fields; nothing of its own runs."""
     instance: Any = object.__new__(cls)
     for name, value in zip(names, values, strict=True):
         object.__setattr__(instance, name, value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from jitad.cache.keys.identity import Target
 from jitad.cache.keys.signature import Leaf, Signature, describe, leaf_difference
 from jitad.call.request.axes import Axes
+from jitad.call.request.changes import Change, changes
 from jitad.errors import ArgumentTypeError
 from jitad.trace.leaves import as_plain, is_dynamic, packed_all, refusal
 from jitad.trace.pytree import TreeDef, bare, count_leaves, flatten, shown, unflatten
@@ -122,7 +123,7 @@ class Arguments:
 
     `leaves` has every leaf, `dynamic` says which are inputs of the tape; `names` are the leaves' paths, `positional`
     the arguments' names, `counts` how many leaves each argument has. Integer leaves of differentiated arguments are
-    float64 already.
+    float64 already, and none has a subclass; `given` are the leaves as they came.
     """
 
     args: tuple[Any, ...]
@@ -134,10 +135,16 @@ class Arguments:
     structures: tuple[TreeDef, ...]
     counts: tuple[int, ...]
     signature: Signature
+    given: tuple[Any, ...]
 
     @property
     def inputs(self) -> list[Any]:
         return packed_all(leaf for leaf, d in zip(self.leaves, self.dynamic, strict=True) if d)
+
+    @cached_property
+    def changes(self) -> list[Change]:
+        """How the leaves were made of those that were given, if a shortcut can do it."""
+        return changes(self.given, self.leaves)
 
     def span(self, place: int) -> range:
         """The numbers of the leaves of an argument."""
@@ -175,12 +182,13 @@ def take_apart(target: Target, request: Request, args: tuple[Any, ...], kwargs: 
     function = target.function
     given = len(args) - bool(request.seed_name)
     check_places(request, given, function.__qualname__)
-    new_args, leaves, paths, structures, counts = [], [], [], [], []
+    new_args, leaves, given_leaves, paths, structures, counts = [], [], [], [], [], []
     places = {place % given for place in request.places}
     for place, (value, name) in enumerate((*zip(args, names, strict=True), *((v, k) for k, v in kwargs.items()))):
         below, below_paths, structure = flatten(value, name)
         take = partial(_seed, what=request.seed_name) if request.seed_name and place == given else partial(
             _leaf, active=place in places)
+        given_leaves += below
         below = [take(leaf, path, name=function.__qualname__) for leaf, path in zip(below, below_paths, strict=True)]
         new_args.append((below, structure))
         leaves += below
@@ -191,7 +199,7 @@ def take_apart(target: Target, request: Request, args: tuple[Any, ...], kwargs: 
     signature = Signature.of(leaves, structure=(tuple(structures), tuple(kwargs)))
     return Arguments(tuple(rebuilt[:len(args)]), dict(zip(kwargs, rebuilt[len(args):], strict=True)), tuple(leaves),
                      tuple(map(is_dynamic, leaves)), tuple(paths), tuple(names), tuple(structures), tuple(counts),
-                     signature)
+                     signature, tuple(given_leaves))
 
 
 def differences(new: Arguments, positional: Sequence[str], old: Any) -> list[str]:

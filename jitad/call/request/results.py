@@ -120,14 +120,14 @@ def write_out(result: Any, out: Any, valued: bool, name: str) -> Any:
     read-only.
     """
     derivative = result[-1] if valued else result
+    if derivative.__class__ is out.__class__ is np.ndarray and (
+            derivative.dtype is out.dtype and derivative.shape == out.shape and out.flags.writeable):
+        out[...] = derivative
+        return (*result[:-1], out) if valued else out
     if hasattr(derivative, "indptr"):
         raise SignatureError(f"out= of `{name}` cannot take a sparse matrix (called at {user_line()}); use what it "
                              "returns")
-    if not (type(derivative) is type(out) is np.ndarray and derivative.shape == out.shape
-            and derivative.dtype == out.dtype and out.flags.writeable):
-        leaves, buffers = _matched(derivative, out, name)
-    else:
-        leaves, buffers = [derivative], [out]
+    leaves, buffers = _matched(derivative, out, name)
     for buffer, leaf in zip(buffers, leaves, strict=True):
         buffer[...] = leaf
     return (*result[:-1], out) if valued else out

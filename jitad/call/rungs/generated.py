@@ -21,6 +21,9 @@ from jitad.cache.keys.guards import is_atom
 from jitad.cache.keys.identity import Target
 from jitad.cache.keys.signature import describe
 from jitad.call.build.specialization import Specialization
+from jitad.call.request.changes import Change
+from jitad.call.request.results import Result
+from jitad.call.rungs.results import returning
 from jitad.compile.entry.kernel_errors import KernelMiss
 from jitad.trace.leaves import as_plain, is_complex, is_dynamic, is_plain, packed
 from jitad.trace.pytree import TreeDef, bare, count_leaves, leaves_of
@@ -31,9 +34,11 @@ _described = functools.partial(describe, static=True)
 
 
 def python_shortcut(known: Specialization, kernel: Any, target: Target, counters: Any, leaves: Sequence[Any],
-                    names: Sequence[str | None], loose: Sequence[str] = ()) -> Callable[..., Any] | None:
+                    names: Sequence[str | None], loose: Sequence[str] = (),
+                    changes: Sequence[Change] = ()) -> Callable[..., Any] | None:
     """The function that calls a kernel of `known` for `target`, or None where none can be made.
 
+    `changes` say of each leaf how it is made of what is given.
     `names` are those by which the positional arguments may be passed, None where there is none; `loose` the keywords
     that no parameter has, whose order the function can see.
     """
@@ -45,8 +50,7 @@ def python_shortcut(known: Specialization, kernel: Any, target: Target, counters
         return None
     counting = kernel.counting(counters.cell)
     bound: dict[str, Any] = {**source.bound, f"{PREFIX}miss": KernelMiss, f"{PREFIX}kernel": counting or kernel.call,
-                             f"{PREFIX}counters": counters, f"{PREFIX}error": Exception,
-                             f"{PREFIX}finish": known.result.build}
+                             f"{PREFIX}counters": counters, f"{PREFIX}error": Exception}
     heads = [name if named and name else f"{PREFIX}p{i}" for i, name in enumerate(names)]
     writer = _TakingApart(bound)
     more, several = f"{PREFIX}more", len(loose) > 1
@@ -56,6 +60,8 @@ def python_shortcut(known: Specialization, kernel: Any, target: Target, counters
     given = [leaf for name, tree in zip([*heads, *known.keywords], known.structures, strict=True)
              for leaf in writer.tree(name, tree)]
     lines = _attempt(writer.lines)
+    for name, change in zip(given, changes, strict=False):
+        lines += _changed(name, change, bound)
     for name, leaf in zip(given, leaves, strict=True):
         if kernel.exact and is_dynamic(leaf) and not is_complex(leaf):
             continue
@@ -69,7 +75,7 @@ def python_shortcut(known: Specialization, kernel: Any, target: Target, counters
     call = f"{PREFIX}kernel({', '.join(inputs)})"
     lines += [*_attempt([*source.lines, *packing]),
               f"{PREFIX}result = {call}", *([] if counting else [f"{PREFIX}counters.hits += 1"]),
-              f"return {PREFIX}result" if known.result.plain else f"return {PREFIX}finish({PREFIX}result)"]
+              *returning(known.result, f"{PREFIX}result", writer.bind)]
     single = [name for name in known.keywords if not several or name not in loose]
     head = ", ".join([*heads, *(["*", *single] if single else ()), *([f"**{more}"] if several else ())])
     return function_of(head, lines, bound, source.namespace)
@@ -86,11 +92,10 @@ def native_shortcut(known: Specialization, kernel: Any, target: Target, counters
 
 
 def from_leaves(structures: Sequence[TreeDef], leaves: Sequence[Any], call: Callable[..., Any],
-                finish: Callable[[Any], Any] | None) -> Callable[..., Any] | None:
-    """`call` of the dynamic leaves, as a function of arguments of these structures; `finish` makes the result. Raises
+                result: Result) -> Callable[..., Any] | None:
+    """`call` of the dynamic leaves, as a function of arguments of these structures, with its `result`. Raises
     `KernelMiss` for others. None where a static leaf could only be told by a snapshot."""
-    bound: dict[str, Any] = {f"{PREFIX}miss": KernelMiss, f"{PREFIX}kernel": call, f"{PREFIX}finish": finish,
-                             f"{PREFIX}error": Exception}
+    bound: dict[str, Any] = {f"{PREFIX}miss": KernelMiss, f"{PREFIX}kernel": call, f"{PREFIX}error": Exception}
     writer = _TakingApart(bound)
     heads = [f"{PREFIX}p{i}" for i in range(len(structures))]
     given = [leaf for name, tree in zip(heads, structures, strict=True) for leaf in writer.tree(name, tree)]
@@ -100,8 +105,8 @@ def from_leaves(structures: Sequence[TreeDef], leaves: Sequence[Any], call: Call
         if check is None and not is_dynamic(leaf):
             return None
         lines += [] if check is None else [f"if {check}: raise {PREFIX}miss"]
-    result = f"{PREFIX}kernel({', '.join(n for n, leaf in zip(given, leaves, strict=True) if is_dynamic(leaf))})"
-    lines.append(f"return {PREFIX}finish({result})" if finish is not None else f"return {result}")
+    inputs = ", ".join(n for n, leaf in zip(given, leaves, strict=True) if is_dynamic(leaf))
+    lines += [f"{PREFIX}result = {PREFIX}kernel({inputs})", *returning(result, f"{PREFIX}result", writer.bind)]
     return function_of(", ".join(heads), lines, bound, {})
 
 
@@ -117,6 +122,16 @@ def _converted(names: list[str], values: Sequence[Any], bound: dict[str, Any]) -
             lines += [f"if {name}.__class__ is not {made}type: raise {PREFIX}miss",
                       f"{made} = {PREFIX}{convert.__name__}({name})"]
     return names, lines
+
+
+def _changed(name: str, change: Change, bound: dict[str, Any]) -> list[str]:
+    """The statements that make a leaf of what was given."""
+    if change is None:
+        return []
+    key = f"{PREFIX}g{name.removeprefix(PREFIX)}"
+    bound[f"{key}type"], bound[f"{key}dtype"], bound[f"{key}make"] = change
+    told = f" or {name}.dtype is not {key}dtype" if change[1] is not None else ""
+    return [f"if {name}.__class__ is not {key}type{told}: raise {PREFIX}miss", f"{name} = {key}make({name})"]
 
 
 def _attempt(lines: Sequence[str]) -> list[str]:
@@ -155,7 +170,7 @@ class _TakingApart:
         if _plain(tree.spec):
             return self._branch(name, tree.spec, {number: rest for number, *rest in tree.inner}, itertools.count())
         parts = self._variables(count_leaves(tree))
-        self.lines.append(f"[{', '.join(parts)}] = {self._bind(_flattener(tree))}({name})")
+        self.lines.append(f"[{', '.join(parts)}] = {self.bind(_flattener(tree))}({name})")
         return parts
 
     def _branch(self, name: str, spec: Any, inner: dict[int, Any], numbers: Iterator[int]) -> list[str]:
@@ -186,15 +201,15 @@ class _TakingApart:
 
     def _other_key(self, name: str, key: Any) -> str:
         """When a key is another one, which needs a closer look only where it is not the very same object."""
-        mine = self._bind(key)
+        mine = self.bind(key)
         if type(key) in _TELLING:
-            return f"{name} is not {mine} and ({name} != {mine} or {name}.__class__ is not {self._bind(type(key))})"
-        return f"{name} is not {mine} and {self._bind(_described)}({name}) != {self._bind(_described(key))}"
+            return f"{name} is not {mine} and ({name} != {mine} or {name}.__class__ is not {self.bind(type(key))})"
+        return f"{name} is not {mine} and {self.bind(_described)}({name}) != {self.bind(_described(key))}"
 
     def _check_class(self, name: str, cls: type) -> None:
-        self.lines.append(f"if {name}.__class__ is not {self._bind(cls)}: raise {PREFIX}miss")
+        self.lines.append(f"if {name}.__class__ is not {self.bind(cls)}: raise {PREFIX}miss")
 
-    def _bind(self, value: Any) -> str:
+    def bind(self, value: Any) -> str:
         name = f"{PREFIX}s{len(self.bound)}"
         self.bound[name] = value
         return name

@@ -15,14 +15,15 @@ NOT_SERVED = (KernelMiss, TypeError, OverflowError)      # the last for integers
 
 class Shortcut:
     """The way from `home` to a kernel of a specialization, until the cache drops that. Holds `home` weakly: no cycles,
-    so that a function made in a loop goes, with the arrays that it captures, as soon as it is no longer used."""
+    so that a function made in a loop goes, with the arrays that it captures, as soon as it is no longer used. One that
+    is `changing` takes leaves that the kernel does not, and changes them."""
 
     strict: Callable[..., Any] | None = None             # raises one of `NOT_SERVED` for what it does not serve
     call: Callable[..., Any] | None = None               # climbs down the ladder of `home` then
     entry: Callable[..., Any] | None = None              # makes the compiled entry with another fallback, if it can
 
-    def __init__(self, home: Any, signature: Signature, specialization: Specialization):
-        self.home, self.signature = weakref.ref(home), signature
+    def __init__(self, home: Any, signature: Signature, specialization: Specialization, changing: bool = False):
+        self.home, self.signature, self.changing = weakref.ref(home), signature, changing
         self.specialization: Specialization | None = specialization
         self.guarded = specialization.guarded
 
@@ -44,18 +45,22 @@ def attempt(strict: Callable[..., Any] | None, args: Sequence[Any], kwargs: dict
         return MISSED
 
 
-def with_fallback(strict: Callable[..., Any], fallback: Callable[..., Any], own_out: bool) -> Callable[..., Any]:
-    """`strict`, or `fallback` for what that does not serve: for ``out=`` too, unless it is the user's."""
+def with_fallback(strict: Callable[..., Any], fallback: Callable[..., Any],
+                  write: Callable[[Any, Any], Any] | None) -> Callable[..., Any]:
+    """`strict`, or `fallback` for what that does not serve. `write` puts a result into what is given as ``out=``; None
+    where that is the user's."""
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             if not kwargs:
                 return strict(*args)
-            if own_out or "out" not in kwargs:
+            if write is None or "out" not in kwargs:
                 return strict(*args, **kwargs)
+            result = strict(*args, **{k: v for k, v in kwargs.items() if k != "out"})
         except NOT_SERVED as error:
             if is_marked(error):
                 raise
-        return fallback(*args, **kwargs)
+            return fallback(*args, **kwargs)
+        return write(result, kwargs["out"])
     return call
 
 
