@@ -20,7 +20,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test bench lint types tests wheel clean
+.PHONY: help demo test bench lint types tests pymc wheel clean
 
 help:
 	@sed -n 's/^# \(make.*\)/\1/p; s/^#\( \{6,\}.*\)/\1/p' Makefile
@@ -34,6 +34,7 @@ test: $(VENV)/.test
 	@$(MAKE) --no-print-directory types
 	@$(MAKE) --no-print-directory wheel
 	@$(MAKE) --no-print-directory tests
+	@$(MAKE) --no-print-directory pymc
 
 bench: $(VENV)/.bench
 	$(PY) -m benchmarks.compare --write $(if $(MODELS),--models $(MODELS) --data $(DATA)) $(if $(STAN),--stan $(STAN))
@@ -52,6 +53,20 @@ types: $(VENV)/.test
 tests: $(VENV)/.test
 	$(PY) -m pytest -n $(WORKERS) --nbmake --nbmake-timeout=120 --benchmark-disable \
 		--doctest-modules tests jitad cache benchmarks notebooks
+
+# PyMC wants an older numba than the newest, so its bridge is tested beside, with what else is needed lent.
+PYMC := $(CURDIR)/build/pymc-venv
+PYMC_TESTS := tests/integrations/test_pytensor.py jitad/integrations/pytensor.py
+
+pymc: $(PYMC)/.ready
+	$(PYMC)/bin/python -m pytest -p no:cacheprovider --doctest-modules $(PYMC_TESTS)
+
+$(PYMC)/.ready: $(VENV)/.test
+	@rm -rf $(PYMC) && $(PY) -m venv --without-pip $(PYMC)
+	@$(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+		> "$$($(PYMC)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/lent.pth"
+	@$(PY) -m pip --python $(PYMC)/bin/python install --quiet --editable '.[pymc]'
+	@touch $@
 
 # Build the wheel, install it alone into an empty environment, lend it the dependencies, and take a gradient.
 wheel: $(VENV)/.test

@@ -1,9 +1,14 @@
 """Tests compile afresh, whatever earlier runs left on the disk; those of the disk cache turn it on."""
+import importlib.util
 import os
 
 import pytest
 
 os.environ["JITAD_DISK_CACHE"] = "0"
+
+# The bridge to PyTensor is tested in an environment of its own: `make pymc`, a part of `make test`.
+if importlib.util.find_spec("pytensor") is None:
+    collect_ignore = ["tests/integrations/test_pytensor.py", "jitad/integrations/pytensor.py"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
