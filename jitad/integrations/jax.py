@@ -92,7 +92,7 @@ def to_jax(f: Callable[..., Any], shape: Sequence[int] = ()) -> Callable[..., An
 
 def _bridge(f: Callable[..., Any], result: Results, scalar: bool) -> Callable[..., Any]:
     """`f` as a JAX function. Its derivative is a function of the same kind, made when it is asked for."""
-    compute = _Kernel(jit(f), result)
+    compute = _Callback(jit(f), result)
 
     @jax.custom_vjp
     def call(*args: Any) -> Any:
@@ -133,7 +133,7 @@ def _bridge(f: Callable[..., Any], result: Results, scalar: bool) -> Callable[..
     return call
 
 
-class _Kernel:
+class _Callback:
     """A compiled function, called back by JAX, with one kernel for whatever `jax.vmap` makes of it."""
 
     def __init__(self, f: Callable[..., Any], result: Results) -> None:

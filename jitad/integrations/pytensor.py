@@ -90,13 +90,13 @@ def as_op(f: Callable[..., Any], ndim: int = 0) -> Callable[..., Any]:
         if not places:
             raise ArgumentTypeError("none of the inputs is a variable made of floats, so that there is nothing to "
                                     "differentiate by; constants need no operation")
-        made: Op = _Kernel(function, places, ndim) if ndim else _Both(function, places)
+        made: Op = _Operation(function, places, ndim) if ndim else _Both(function, places)
         return made(*variables, return_list=True)[0]
 
     return op
 
 
-class _Kernel(Op):
+class _Operation(Op):
     """A compiled function, differentiable by the inputs at `places`. Its output is an array of `ndim` dimensions."""
 
     __props__: tuple[str, ...] = ("function", "places", "ndim")
@@ -139,7 +139,7 @@ class _Kernel(Op):
         return [[place in self.places] * len(node.outputs) for place in range(len(node.inputs))]
 
 
-class _Both(_Kernel):
+class _Both(_Operation):
     """A scalar function with its gradient as further outputs, so that both come from one sweep."""
 
     def compiled(self) -> Callable[..., Any]:
@@ -155,7 +155,7 @@ class _Both(_Kernel):
         return super().L_op(inputs, outputs, output_grads)
 
 
-class _Pullback(_Kernel):
+class _Pullback(_Operation):
     """A function whose outputs are cotangents, each like one of its inputs."""
 
     __props__ = ("function", "places", "like")
