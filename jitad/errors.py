@@ -71,6 +71,10 @@ class SamplingWarning(UserWarning):
     """Draws that should not be trusted as they are; says what to change."""
 
 
+class EstimateWarning(UserWarning):
+    """An estimate has no standard errors, or is none."""
+
+
 class NonFiniteError(JitadError, FloatingPointError):
     """A value or a gradient is NaN or infinite, where ``g.check_finite`` or `jitad.debug_nonfinite` looked for that."""
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from jitad.constraints.base import Constraint
 
 Call = Callable[[dict[str, Any], tuple[Any, ...]], Any]       # (values by name, data) -> what the user's function gives
@@ -55,6 +57,11 @@ def values_of(blocks: tuple[ParameterBlock, ...], further: dict[str, Call]) -> C
     return values
 
 
+def values_alone(blocks: tuple[ParameterBlock, ...]) -> Callable[..., Any]:
+    """The values at the free vector."""
+    return lambda u: constrained(blocks, u)[0]
+
+
 def by_mapping(function: Callable[..., Any], names: tuple[str, ...] | None) -> Call:
     """``function(values, *data)``; data with names by their names."""
     if names is None:
@@ -77,3 +84,78 @@ def by_keywords(function: Callable[..., Any], names: tuple[str, ...]) -> Call:
 def by_vector(function: Callable[..., Any], name: str) -> Call:
     """``function(vector, *data)`` of the one parameter."""
     return lambda values, data: function(values[name], *data)
+
+
+class Part(NamedTuple):
+    """A parameter, whether it is integrated over, and where its free numbers lie among those of its kind."""
+
+    name: str
+    constraint: Constraint
+    random: bool
+    begin: int
+    end: int
+
+
+def split_values(parts: tuple[Part, ...], theta: Any, b: Any, jacobian: bool) -> tuple[dict[str, Any], Any]:
+    """The values by name, and the log-Jacobian of the random ones; with `jacobian`, of all."""
+    values: dict[str, Any] = {}
+    total: Any = 0.0
+    for name, constraint, random, begin, end in parts:
+        free = b[begin:end] if random else theta[begin:end]
+        values[name], log_jacobian = constraint.forward(free, values)
+        if random or jacobian:
+            total = total + log_jacobian
+    return values, total
+
+
+def loss_of(call: Call, parts: tuple[Part, ...], jacobian: bool) -> Callable[..., Any]:
+    """Minus the log density, of the fixed and the random free numbers."""
+    def loss(theta: Any, b: Any, *data: Any) -> Any:
+        values, log_jacobian = split_values(parts, theta, b, jacobian)
+        return -(call(values, data) + log_jacobian)
+    return loss
+
+
+def weighted(product: Callable[..., Any]) -> Callable[..., Any]:
+    """``w @ H s`` for the Hessian H of the random numbers: `product` is its product with a vector."""
+    def curvature(theta: Any, b: Any, s: Any, w: Any, *data: Any) -> Any:
+        return w @ product(theta, b, *data, s)
+    return curvature
+
+
+def moved(loss: Callable[..., Any], slope: Callable[..., Any]) -> Callable[..., Any]:
+    """The loss less ``x @ slope``: with the fixed numbers the mode moves, and with it the determinant."""
+    def value(theta: Any, b: Any, x: Any, *data: Any) -> Any:
+        return loss(theta, b, *data) - x @ slope(theta, b, *data)
+    return value
+
+
+def along(slope: Callable[..., Any], jvp: Callable[..., Any]) -> Callable[..., Any]:
+    """How the slope in the random numbers changes along a direction of the fixed ones."""
+    def change(theta: Any, b: Any, direction: Any, *data: Any) -> Any:
+        return jvp(lambda t: slope(t, b, *data), (theta,), (direction,))[1]
+    return change
+
+
+def chosen_values(parts: tuple[Part, ...], random: bool) -> Callable[..., Any]:
+    """The values of the random parameters, or those of the others."""
+    names = tuple(part.name for part in parts if part.random is random)
+
+    def chosen(theta: Any, b: Any) -> dict[str, Any]:
+        values = split_values(parts, theta, b, False)[0]
+        return {name: values[name] for name in names}
+    return chosen
+
+
+def reported(parts: tuple[Part, ...], call: Call) -> Callable[..., Any]:
+    """What a further function gives of all values."""
+    def report(theta: Any, b: Any, *data: Any) -> Any:
+        return call(split_values(parts, theta, b, False)[0], data)
+    return report
+
+
+def flat_values_of(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What a function gives of the free numbers, a dict of arrays, as one vector."""
+    def flat(*args: Any) -> Any:
+        return np.concatenate([np.reshape(value, -1) for value in function(*args).values()])
+    return flat

@@ -14,6 +14,7 @@ from jitad.errors import JitadError, NonFiniteError, SamplerError, StartError
 
 _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_uint64, *[ctypes.c_void_p] * 4)
 FINE, NOT_FINITE = 0, 1
+FAR = 1e300
 NO_DENSITY = (ValueError, ArithmeticError, np.linalg.LinAlgError)    # with which a function refuses a point
 
 
@@ -70,6 +71,11 @@ class Density:
 
     def finite(self, u: np.ndarray) -> bool:
         return self.at(u)[0] == FINE
+
+    def loss(self, u: np.ndarray) -> tuple[float, np.ndarray]:
+        """Minus the value and the gradient; FAR where there is no density, a number that SciPy's line searches bear."""
+        status, value, gradient = self.at(u)
+        return (-value, -gradient) if status == FINE else (FAR, np.zeros(self.dim))
 
     # --- where there is no density -------------------------------------------------------------------------
     def why_not(self, u: np.ndarray) -> str:

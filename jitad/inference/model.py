@@ -9,12 +9,22 @@ import numpy as np
 
 from jitad.api.batch import batch
 from jitad.api.transforms import jit
-from jitad.constraints.joint import constrained, density_of, likelihood_of, values_of
+from jitad.constraints.joint import constrained, density_of, likelihood_of, values_alone, values_of
 from jitad.errors import OutputError, SignatureError
 from jitad.inference.check import PosteriorReport, report
 from jitad.inference.density import NO_DENSITY, Density
 from jitad.inference.draws import Draws, require_names
+from jitad.inference.estimate import (
+    Estimate,
+    covariance_of,
+    delta_errors,
+    density_curvature,
+    maximised,
+    newton,
+)
 from jitad.inference.given import Data, FreeVector, Values, calling
+from jitad.inference.normal import Normal
+from jitad.inference.starts import starts as find_starts
 
 __all__ = ["Posterior", "posterior"]
 
@@ -246,6 +256,87 @@ class Posterior:
         from jitad.inference.sample import drawn
 
         return drawn(self, draws, tune, chains, cores, seed, start, jitter, low_rank, progress, arviz, options)
+
+    # --- modes, and what is made of them --------------------------------------------------------------------------
+    def optimise(self, start: Any = None, *, starts: int = 4, seed: Any = 0, method: str = "L-BFGS-B",
+                 jacobian: bool = False) -> Estimate:
+        """The values at which `logp` is greatest, with standard errors from its Hessian.
+
+        Parameters
+        ----------
+        start, starts, seed
+            Where to begin, as for `sample`; by default at as many points as `starts` says, of which the best counts.
+        method
+            ``"L-BFGS-B"``, ``"trust-exact"`` with Hessians, ``"trust-krylov"`` with products of the Hessian and
+            vectors; Newton's method ends each.
+        jacobian
+            Whether the log-Jacobian of the constraints counts. Without it this is the maximum over the values, a
+            maximum likelihood estimate if there are no priors; with it, over the free vector.
+
+        Raises `StartError`, `SignatureError`; warns with `EstimateWarning` where the density is flat or not bounded.
+
+        >>> import numpy as np, jitad
+        >>> from jitad.constraints import positive, real
+        >>> def logp(mu, sigma, y):
+        ...     return np.sum(-0.5 * ((y - mu) / sigma) ** 2 - np.log(sigma))
+        >>> y = np.array([1.0, 2.0, 3.0, 4.0])
+        >>> print(jitad.posterior(logp, dict(mu=real(), sigma=positive()), data=(y,)).optimise())
+        log density -2.4463
+        mu              2.5  +- 0.559
+        sigma       1.11803  +- 0.3953
+        """
+        density = self.density if jacobian else self._likelihood
+        given = isinstance(start, np.ndarray) or self._is_values(start)
+        points = find_starts(density, self.free, start, None, 1 if given else starts, seed)
+        u, curvature = newton(density.loss, density_curvature(density), maximised(density, points, method))
+        covariance = covariance_of(curvature, self.names)
+        value, gradient = density.at(u)[1:]
+        return Estimate(self.constrain(u), u, covariance, value, gradient, delta_errors(
+            values_alone(self.free.blocks), (u,), covariance))
+
+    @cached_property
+    def _likelihood(self) -> Density:
+        return Density(self.likelihood, self.free.blocks, self.observed.values)
+
+    def _is_values(self, start: Any) -> bool:
+        return isinstance(start, Mapping) or (self.free.make is not None and isinstance(start, self.free.make))
+
+    def normal(self, start: Any = None, *, starts: int = 4, seed: Any = 0) -> Normal:
+        """The normal distribution of the free vector at the mode of its density, with the inverse of the Hessian as
+        covariance. Arguments as for `optimise`.
+
+        >>> import numpy as np, jitad
+        >>> from jitad.constraints import real
+        >>> post = jitad.posterior(lambda p: -0.5 * np.sum((p["x"] - 1) ** 2 / np.array([1.0, 4.0])), dict(x=real(2)))
+        >>> approximation = post.normal()
+        >>> approximation.mean.round(6), approximation.covariance.round(6)
+        (array([1., 1.]), array([[1., 0.],
+               [0., 4.]]))
+        >>> approximation.draws(1000, seed=1)["x"].shape
+        (1, 1000, 2)
+        """
+        mode = self.optimise(start, starts=starts, seed=seed, jacobian=True)
+        return Normal(self, mode.free, mode.covariance, mode.value)
+
+    def laplace(self, random: Sequence[str], *, jacobian: bool = False) -> Any:
+        """The marginal likelihood of the other parameters, with the `random` ones integrated out by Laplace's
+        approximation: at their mode, by the determinant of the sparse Hessian there.
+
+        It is exact where the density is normal in the random effects. The log-Jacobian of the other parameters'
+        constraints counts with `jacobian` only. Raises `SignatureError` for names that there are not.
+
+        >>> import numpy as np, jitad
+        >>> from jitad.constraints import positive, real
+        >>> def logp(mu, tau, b, y):                                   # four batches, three yields each
+        ...     return (np.sum(-0.5 * (y - mu - b[:, None]) ** 2) - np.sum(0.5 * (b / tau) ** 2 + np.log(tau)))
+        >>> y = np.array([[1.0, 2.0, 0.5], [4.0, 3.0, 5.0], [2.0, 2.5, 1.0], [6.0, 5.0, 7.0]])
+        >>> fit = jitad.posterior(logp, dict(mu=real(), tau=positive(), b=real(4)), data=(y,)).laplace(["b"]).fit()
+        >>> round(float(fit["mu"]), 4), round(float(fit["tau"] ** 2), 4)
+        (3.25, 3.2847)
+        """
+        from jitad.inference.laplace import Laplace  # which imports numba
+
+        return Laplace(self.call, self.free, self.observed, random, jacobian)
 
     # --- checks ---------------------------------------------------------------------------------------------------
     def check(self, values: Values | np.ndarray | None = None) -> PosteriorReport:

@@ -11,6 +11,7 @@ import numpy as np
 from jitad.errors import SignatureError, StartError
 from jitad.inference.check import unused
 from jitad.inference.draws import Draws, checked_labels, require_names
+from jitad.inference.normal import of_free
 from jitad.inference.nuts import Chains
 from jitad.inference.starts import starts
 
@@ -41,10 +42,7 @@ def drawn(post: Posterior, draws: int, tune: int, chains: int, cores: int | None
     free = np.stack([vectors[tune:] for vectors, _ in found])
     after = {name: np.stack([s[name][tune:] for _, s in found]) for name in found[0][1]}
     before = {name: np.stack([s[name][:tune] for _, s in found]) for name in found[0][1]} if tune else {}
-    groups = post.expanded(free)
-    shapes = {name: x.shape[2:] for group in groups.values() for name, x in group.items()}
-    result = Draws(free, groups, after, before, post.data, post.names, checked_labels(
-        post.options.get("dims"), post.options.get("coords"), shapes))
+    result = of_free(post, free, after, before)
     result.warn(float(settings["target_accept"]), int(options.get("maxdepth", 10)))
     return result
 

@@ -1,0 +1,132 @@
+"""Modes with standard errors: by SciPy's optimisers, of a density or of a marginal likelihood."""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from jitad.api.derivatives import hessian, hvp, jacobian
+from jitad.constraints.joint import flat_values_of
+from jitad.errors import EstimateWarning, SignatureError
+from jitad.inference.density import Density
+from jitad.inference.given import labels
+from jitad.inference.warned import warn
+
+METHODS = ("L-BFGS-B", "trust-exact", "trust-krylov")
+POLISH = 30                  # steps of Newton's method after an optimiser, at most
+MANY = 100                   # elements of a value that are no longer printed
+DENSE = 300                  # free numbers up to which the Hessian is written out
+
+Function = Callable[[np.ndarray], tuple[float, np.ndarray]]         # (loss, gradient) of a free vector
+
+
+class Estimate:
+    """A mode: ``estimate["tau"]`` is a value; `free` the free vector, `covariance` the inverse of the negative Hessian
+    there, `value` the log density or log-likelihood, `errors` the standard errors of the values by the delta method.
+    `converged` says whether the gradient vanishes. Prints as a table."""
+
+    def __init__(self, values: Mapping[str, Any], free: np.ndarray, covariance: np.ndarray, value: float,
+                 gradient: np.ndarray, errors: Mapping[str, np.ndarray]):
+        self.values, self.free, self.covariance, self.value = dict(values), free, covariance, value
+        self.gradient, self.errors = gradient, dict(errors)
+        promised = 0.5 * gradient @ covariance @ gradient if len(gradient) else 0.0
+        self.converged = bool(abs(promised) < 1e-6 * (1 + abs(value)))
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+    def __str__(self) -> str:
+        lines = [f"log density {self.value:.4f}" + ("" if self.converged else "  (not converged)")]
+        rows = [row for name, x in self.values.items() if np.size(x) <= MANY for row in zip(
+            labels(name, np.shape(x)), np.ravel(x), np.ravel(self.errors[name]), strict=True)]
+        width = max((len(label) for label, _, _ in rows), default=0)
+        lines += [f"{label:<{width}}  {value:>12.6g}  +- {error:.4g}" for label, value, error in rows]
+        return "\n".join(lines)
+
+
+def maximised(density: Density, points: Sequence[np.ndarray], method: str) -> np.ndarray:
+    """The best of the modes that are reached from these points. Raises `SignatureError` for an unknown method."""
+    if method not in METHODS:
+        raise SignatureError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
+    options: dict[str, Any] = {}
+    if method == "trust-exact":
+        curvature = hessian(density.function, on_mismatch="silent")
+        options["hess"] = lambda u: -curvature(u, *density.data)
+    elif method == "trust-krylov":
+        product = hvp(density.function, on_mismatch="silent")
+        options["hessp"] = lambda u, v: -product(u, *density.data, v)
+
+    found = [minimised(density.loss, point, method, options) for point in points]
+    return max(found, key=lambda u: density.at(u)[1])
+
+
+def minimised(loss: Function, start: np.ndarray, method: str = "L-BFGS-B",
+              options: Mapping[str, Any] | None = None) -> np.ndarray:
+    """Where SciPy's optimiser ends: near enough for Newton's method."""
+    from scipy.optimize import minimize
+
+    stop = {"maxiter": 10_000, "maxfun": 100_000, "ftol": 1e-10, "gtol": 1e-5, "maxcor": 20} if (
+        method == "L-BFGS-B") else {"gtol": 1e-8}
+    return minimize(loss, start, jac=True, method=method, options=stop, **(options or {})).x
+
+
+def newton(loss: Function, curvature: Callable[[np.ndarray], np.ndarray], u: np.ndarray) -> tuple[
+        np.ndarray, np.ndarray]:
+    """The point and the Hessian of the loss after steps of Newton's method that decrease the loss, as far as rounding
+    allows."""
+    value, gradient = loss(u)
+    for _ in range(POLISH):
+        matrix = curvature(u)
+        try:
+            np.linalg.cholesky(matrix)
+            step = -np.linalg.solve(matrix, gradient)
+        except np.linalg.LinAlgError:
+            return u, matrix
+        promised = -0.5 * float(gradient @ step)
+        length = 1.0
+        while length > 1e-4:
+            there = u + length * step
+            new, slope = loss(there)
+            if new < value or (new <= value + 1e-12 * abs(value) and np.linalg.norm(slope) < np.linalg.norm(gradient)):
+                u, value, gradient = there, new, slope
+                break
+            length *= 0.5
+        if length <= 1e-4 or promised < 1e-14 * (1 + abs(value)):
+            return u, matrix
+    return u, curvature(u)
+
+
+def density_curvature(density: Density) -> Callable[[np.ndarray], np.ndarray]:
+    """Minus the Hessian of a log density, dense."""
+    if density.dim <= DENSE:
+        dense = hessian(density.function, on_mismatch="silent")
+        return lambda u: -dense(u, *density.data)
+    sparse = hessian(density.function, sparse=True, on_mismatch="silent")
+    return lambda u: -sparse(u, *density.data).toarray()
+
+
+def covariance_of(curvature: np.ndarray, names: Sequence[str]) -> np.ndarray:
+    """The inverse of the Hessian of the loss; NaN, with an `EstimateWarning`, where that is not positive definite."""
+    try:
+        root = np.linalg.inv(np.linalg.cholesky(curvature))
+        return root.T @ root
+    except np.linalg.LinAlgError:
+        scales, directions = np.linalg.eigh(np.where(np.isfinite(curvature), curvature, 0.0))
+        worst = ", ".join(names[i] for i in np.argsort(-abs(directions[:, 0]))[:3])
+        warn(f"the Hessian at the estimate is not positive definite (least curvature {scales[0]:.3g}, along {worst}): "
+             "there are no standard errors. `Posterior.check` finds flat directions", EstimateWarning)
+        return np.full(curvature.shape, math.nan)
+
+
+def delta_errors(values: Callable[..., Any], args: tuple[Any, ...], covariance: np.ndarray,
+                 argnum: int = 0) -> dict[str, np.ndarray]:
+    """The standard errors of what ``values(*args)`` gives by name: sqrt(diag(J V J')) of its Jacobian J."""
+    slopes = jacobian(flat_values_of(values), argnum, on_mismatch="silent")(*args)
+    errors = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", slopes, covariance, slopes), 0.0))
+    found, begin = {}, 0
+    for name, value in values(*args).items():
+        found[name] = errors[begin:begin + np.size(value)].reshape(np.shape(value))
+        begin += np.size(value)
+    return found

@@ -1,0 +1,202 @@
+"""Laplace's approximation of a marginal likelihood, with its exact gradient.
+
+With g(theta, b) minus the log density, b^ its minimum over the n random numbers and H the Hessian there,
+L(theta) = -g(theta, b^) + n log(2 pi) / 2 - log det H / 2. Its derivative has that of b^ by the implicit function
+theorem and that of the determinant, tr(H^-1 dH), of which only the elements of H^-1 at the places of H are needed: they
+weigh the columns of H that are computed together (H. Skaug, D. Fournier, CSDA 51, 2006; K. Kristensen et al., JSS 70,
+2016).
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jitad.api.derivatives import hvp, value_gradient_and_hessian
+from jitad.api.transforms import jit, jit_grad
+from jitad.api.vjp_jvp import jvp
+from jitad.constraints.joint import Call, Part, along, loss_of, moved, weighted
+from jitad.errors import StartError
+from jitad.inference.density import NO_DENSITY
+from jitad.inference.sparse import Factor, SparsePattern
+from jitad.passes.sparsity.colours import single, star
+
+STEPS, HALVINGS = 200, 40
+SMALL = 1e-10                # decrease that Newton's method promises: below, one more step is exact to rounding
+
+
+class Mode(NamedTuple):
+    """The random numbers at their mode, the loss there, and the factor of the Hessian."""
+
+    b: np.ndarray
+    loss: float
+    factor: Factor
+
+
+class Marginal:
+    """The marginal log-likelihood of the fixed free numbers. `value_and_grad` keeps the last mode to begin with."""
+
+    def __init__(self, call: Call, parts: tuple[Part, ...], data: tuple[Any, ...], jacobian: bool):
+        self.data, self.parts = data, parts
+        self.sizes = tuple(sum(p.end - p.begin for p in parts if p.random is kind) for kind in (False, True))
+        self.loss = loss_of(call, parts, jacobian)
+        silent = {"on_mismatch": "silent"}
+        self._newton = value_gradient_and_hessian(self.loss, 1, sparse=True, **silent)
+        slope = jit_grad(self.loss, 1, **silent)
+        self._curvature = jit_grad(weighted(hvp(self.loss, 1, **silent)), (0, 1), **silent)
+        self._moved = jit_grad(moved(self.loss, slope), 0, **silent)
+        self._along = jit(along(slope, jvp), **silent)
+        self.pattern: SparsePattern | None = None
+        self.raw: Any = None
+        self.last = np.zeros(self.sizes[1])
+
+    # --- the mode --------------------------------------------------------------------------------------------
+    def mode(self, theta: np.ndarray, b: np.ndarray | None = None) -> Mode:
+        """The mode of the random numbers, by Newton's method with halved steps. Raises `StartError` where there is
+        none."""
+        b = self.last if b is None else b
+        state = self._at(theta, b)
+        if state is None and b.any():
+            b = np.zeros(self.sizes[1])
+            state = self._at(theta, b)
+        if state is None:
+            raise StartError("the density is not finite where the mode of the random effects is looked for first: "
+                             f"{self._why(theta, b)}")
+        for _ in range(STEPS):
+            value, gradient, hessian = state
+            factor = self._factor(hessian)
+            step = -factor.solve(gradient)
+            promised = -0.5 * float(gradient @ step)
+            b, state = self._moved_along(theta, b, step, value, promised)
+            if promised <= SMALL or state is None:
+                break
+        value, _, hessian = state if state is not None else self._at(theta, b)  # type: ignore[misc]
+        last = self._exact(hessian)
+        if last is None or promised > 1e-6 * (1 + abs(value)):
+            raise StartError(f"the random effects have no mode that Newton's method finds in {STEPS} steps; is the "
+                             "density bounded in each of them? `Posterior.check` finds flat directions")
+        self.last = b
+        return Mode(b, value, last)
+
+    def _moved_along(self, theta: np.ndarray, b: np.ndarray, step: np.ndarray, value: float,
+                     promised: float) -> tuple[np.ndarray, Any]:
+        """The first of the halved steps that decreases the loss, and the state there; None where none does."""
+        length = 1.0
+        for _ in range(HALVINGS):
+            there = b + length * step
+            state = self._at(theta, there)
+            if state is not None and state[0] <= value - 1e-4 * length * promised + 1e-12 * abs(value):
+                return there, state
+            length *= 0.5
+        return b, None
+
+    def _at(self, theta: np.ndarray, b: np.ndarray) -> tuple[float, np.ndarray, Any] | None:
+        """Value, gradient and Hessian; None where they are not finite."""
+        try:
+            value, gradient, hessian = self._newton(theta, b, *self.data)
+        except NO_DENSITY:
+            return None
+        fine = math.isfinite(value) and np.isfinite(gradient).all() and np.isfinite(hessian.data).all()
+        return (value, gradient, hessian) if fine else None
+
+    def _why(self, theta: np.ndarray, b: np.ndarray) -> str:
+        try:
+            jit_grad(self.loss, (0, 1), on_mismatch="silent").check_finite(theta, b, *self.data)
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+        return "a second derivative is not finite"
+
+    def _elements(self, hessian: Any) -> np.ndarray:
+        """The elements in the order of the pattern, which is made anew where the matrix has other places."""
+        known = self.raw
+        if known is None or not (np.array_equal(known.indptr, hessian.indptr) and np.array_equal(
+                known.indices, hessian.indices)):
+            numbered = hessian.copy()
+            numbered.data = np.arange(1.0, hessian.nnz + 1)
+            whole = _whole(numbered)
+            self.raw, self.source = hessian, whole.data.astype(np.int64) - 1
+            self.pattern = SparsePattern(whole)
+            self._colour(whole)
+        return np.append(hessian.data, 0.0)[self.source] if len(self.source) > hessian.nnz else hessian.data
+
+    def _exact(self, hessian: Any) -> Factor | None:
+        return self.pattern_of(hessian).factor(self._elements(hessian))
+
+    def pattern_of(self, hessian: Any) -> SparsePattern:
+        self._elements(hessian)
+        assert self.pattern is not None
+        return self.pattern
+
+    def _factor(self, hessian: Any) -> Factor:
+        """The factor of the Hessian, with as much added to its diagonal as makes it positive definite."""
+        data, pattern, added = self._elements(hessian), self.pattern_of(hessian), 0.0
+        factor, least = pattern.factor(data), 0.0
+        while factor is None:
+            least = least or 1e-6 * max(float(abs(data[pattern.diagonal]).max(initial=0.0)), 1e-8)
+            added = max(least, 4 * added)
+            raised = data.copy()
+            raised[pattern.diagonal] += added
+            factor = pattern.factor(raised)
+        return factor
+
+    # --- the marginal likelihood --------------------------------------------------------------------------------
+    def value(self, theta: np.ndarray) -> float:
+        mode = self.mode(theta)
+        return self._value(mode)
+
+    def _value(self, mode: Mode) -> float:
+        return -mode.loss + 0.5 * (self.sizes[1] * math.log(2 * math.pi) - mode.factor.logdet())
+
+    def value_and_grad(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        mode = self.mode(theta)
+        of_theta, of_b = np.zeros(self.sizes[0]), np.zeros(self.sizes[1])
+        weights = np.zeros(self.seeds.shape)
+        weights.ravel()[:] = np.bincount(self.places, mode.factor.inverse(), weights.size)
+        for seed, weight in zip(self.seeds, weights, strict=True):
+            first, second = self._curvature(theta, mode.b, seed, weight, *self.data)
+            of_theta += 0.5 * first
+            of_b += 0.5 * second
+        x = mode.factor.solve(of_b)
+        return self._value(mode), -(self._moved(theta, mode.b, x, *self.data) + of_theta)
+
+    def _colour(self, hessian: Any) -> None:
+        """Which columns of the Hessian are computed together, and at which place of the result each element is."""
+        table = hessian.astype(bool)
+        colours, n = star(table), self.sizes[1]
+        rows, columns = np.repeat(np.arange(n), np.diff(table.indptr)), table.indices.astype(np.int64)
+        alone = single(table, colours)
+        here, there = colours[columns] * n + rows, colours[rows] * n + columns
+        self.places = np.where(alone, here, there)
+        self.seeds = (np.arange(int(colours.max()) + 1)[:, None] == colours).astype(np.float64)
+
+    def sensitivity(self, theta: np.ndarray, mode: Mode) -> np.ndarray:
+        """The derivative of the mode, of shape (random, fixed): -H^-1 times the mixed second derivatives."""
+        columns = [self._along(theta, mode.b, direction, *self.data) for direction in np.eye(self.sizes[0])]
+        return -mode.factor.solve(np.stack(columns, axis=1)) if columns else np.zeros((self.sizes[1], 0))
+
+
+def _whole(hessian: Any) -> Any:
+    """The matrix with all of its diagonal."""
+    from scipy.sparse import csr_array
+
+    n = hessian.shape[0]
+    rows = np.repeat(np.arange(n), np.diff(hessian.indptr))
+    if np.count_nonzero(rows == hessian.indices) == n:
+        return hessian
+    whole = csr_array((np.r_[hessian.data, np.zeros(n)], (np.r_[rows, np.arange(n)], np.r_[hessian.indices, np.arange(
+        n)])), shape=(n, n))
+    whole.sum_duplicates()
+    whole.sort_indices()
+    return whole
+
+
+def parts_of(blocks: Any, random: Callable[[str], bool]) -> tuple[Part, ...]:
+    """The parameters in order, each with its place among the fixed or among the random free numbers."""
+    ends, found = {False: 0, True: 0}, []
+    for block in blocks:
+        kind, size = random(block.name), block.end - block.begin
+        found.append(Part(block.name, block.constraint, kind, ends[kind], ends[kind] + size))
+        ends[kind] += size
+    return tuple(found)
