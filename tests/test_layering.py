@@ -18,8 +18,8 @@ INSIDE = {
         ["numpy_rules"], ["complexes", "scipy_rules"], ["captures"], ["record"],
     ],
     "compile": [
-        ["llvm", "loops", "math"], ["plan", "scalar"], ["lower", "routines"], ["emit", "reference"], ["entry"],
-        ["tapemachine"],
+        ["llvm", "loops", "math"], ["plan", "scalar"], ["lower", "routines"], ["emit", "outline", "reference"],
+        ["entry"], ["tapemachine"],
     ],
 }
 

@@ -35,9 +35,11 @@ def jit_grad(f: Callable[..., Any] | None = None, argnums: int | Sequence[int] =
         name is noticed, not a change within one. Arrays and floats that jitad can watch are watched all the
         same. Code that depends on such objects is not kept on the disk.
     tier
-        ``"kernel"`` (compiled code) or ``"machine"``: an interpreter for what is too long and too irregular to
-        compile, such as thousands of different operations on numbers. By default that is chosen by what the function
-        does; ``g.compile(*args).tier`` says which. What runs on the machine is not kept on the disk.
+        ``"kernel"`` (compiled code) or ``"machine"``: code that is made in a fraction of a second however long the
+        function is, an interpreter of op-codes where these are thousands of different operations on numbers. By
+        default, what would take longer than about a second to compile is served by the machine first, while another
+        process compiles the kernel. ``g.compile(*args).tier`` says what runs. What runs on the machine is not kept on
+        the disk.
     compile
         ``"now"``, in the first call, or ``"background"``: a thread compiles, and until it is done the reference
         interpreter serves the calls, slowly, with results that agree to rounding. What the compiler raises, the next

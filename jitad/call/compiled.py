@@ -112,7 +112,7 @@ class CompiledTape:
 
     @cached_property
     def _kernel(self) -> Any:
-        return self._specialization.kernel(self._inputs())
+        return self._specialization.kernel(self._inputs(), quick=False)
 
     @cached_property
     def _printable(self) -> Any:
@@ -203,7 +203,7 @@ class CompiledTape:
     def __repr__(self) -> str:
         leaves = zip(self._specialization.names, self.signature.leaves, strict=True)
         names = ", ".join(f"{name}: {leaf}" for name, leaf in leaves)
-        size = f"{len(self._kernel.machine)} operations on the tape machine" if self.tier == "machine" else (
+        size = f"{self._kernel.operations} operations on the tape machine" if self.tier == "machine" else (
             f"{len(self.tape)} nodes")
         return f"<CompiledTape of {self.function.__name__} ({names}), {size}>"
 

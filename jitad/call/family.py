@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from jitad import cache
-from jitad.call.build.machine import check_tier
 from jitad.call.build.nested import differentiated
 from jitad.call.messages import issue, name_after
 from jitad.call.methods import BoundForms, Methods
@@ -39,7 +38,6 @@ class FunctionFamily(Methods):
 
     def __init__(self, function: Callable[..., Any], request: Request, settings: Settings = DEFAULTS):
         name_after(self, function)
-        check_tier(request, self.__name__)
         self._subject = subject = Subject(function, request, settings, self.__name__, self.__qualname__)
         self.__wrapped__ = subject.plain
         self.__jitad_transform__ = (request.what, request.argnums, request.mode, repr(request.batch))

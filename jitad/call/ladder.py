@@ -41,6 +41,7 @@ from jitad.call.request.results import write_out
 from jitad.call.request.subject import Subject
 from jitad.call.rungs import stored
 from jitad.call.rungs.background import under_way
+from jitad.call.rungs.better import improve
 from jitad.call.rungs.shortcut import MISSED, Shortcut, attempt, first_on_its_way, with_fallback
 from jitad.compile.llvm.fork_guard import gate
 from jitad.trace.recorder import current, uncollected
@@ -274,7 +275,11 @@ class Ladder(Called):
             call = with_fallback(known.strict, self.fallback, self.writes)
             native = None if changes else native_shortcut(specialization, kernel, target, counters, leaves, call)
             known.call = native or call
+            specialization.memos.add(known)
             self._prefer(known)
+            if specialization.kernels.get(kernel.kinds) is not kernel:    # a better one has come meanwhile
+                known.forget()
+        improve(specialization, inputs)
 
     def _kernel(self, specialization: Specialization, arguments: Arguments, inputs: list[Any]) -> Any:
         """The kernel: at hand, from the disk, or compiled and written there."""
@@ -283,6 +288,9 @@ class Ladder(Called):
         kernel = specialization.kernel(inputs)
         if not kernel.saved:
             kernel.saved = True
+            if kernel.quick:                             # on the disk lies what is worth more
+                cache.store.touch_size(specialization)
+                return kernel
             if specialization.loaded:
                 specialization.loaded = False
                 cache.store.note_compile(self.subject.owner)

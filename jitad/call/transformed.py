@@ -32,8 +32,8 @@ class Transformed(FunctionFamily):
         """The `CompiledTape` for arguments like these; on another tier with ``tier="kernel"`` or ``tier="machine"``
         (unless the function itself has a parameter of that name).
 
-        Raises what a call would raise; `ArgumentTypeError` for another tier, `UnsupportedOperationError` for one that
-        has no form of what is asked for. Computes nothing.
+        Raises what a call would raise; `ArgumentTypeError` for another tier. Computes nothing. Where a call is served
+        before its kernel is there, this waits for the kernel.
         """
         if "tier" in kwargs and "tier" not in self.subject.parameters.signature.parameters:
             return self._on_tier(kwargs.pop("tier")).compile(*args, **kwargs)

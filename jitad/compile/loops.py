@@ -22,6 +22,7 @@ Stop        leave the loop around unless the condition holds
 Transpose   a matrix between two buffers: ``target[t + c * rows + r] = source[s + r * columns + c]``
 CallRoutine a routine of the runtime on whole buffers (factorizations, BLAS)
 Return      stop with a status unless the condition holds
+Calls       many calls, in order, of a few pieces of code; see `jitad.compile.outline`
 Note        a line for the reader
 =========== =====================================================================
 
@@ -171,8 +172,17 @@ class Note:
     text: str
 
 
+@dataclass
+class Calls:
+    """`rows` are calls, each the number of a piece and what it is given: for each of the parameters, outputs included,
+    a buffer with the offset of its first element, or an integer. A piece is a program without results."""
+
+    pieces: tuple[Program, ...]
+    rows: list[tuple[int, tuple[tuple[str, int] | int, ...]]]
+
+
 Statement = (Let | Accumulator | Assign | Combine | SetElement | Update | Fill | Loop | Stop | Transpose | CallRoutine
-             | Return | Note)
+             | Return | Note | Calls)
 
 
 @dataclass(frozen=True)
@@ -192,11 +202,21 @@ class Program:
         """Whether much of the code runs once: then it should be small rather than fast."""
         return _once(self.body) > SHORT
 
+    @property
+    def fails(self) -> bool:
+        """Whether the status may be another than zero."""
+        return _fails(self.body)
+
 
 def _once(body: Sequence[Statement]) -> int:
     """The statements that are in no loop, or in one too short for vector lanes."""
     return sum(_once(s.body) if isinstance(s, Loop) and isinstance(s.start, int) and isinstance(s.stop, int)
                and s.stop - s.start < TINY * s.step else 1 for s in body)
+
+
+def _fails(body: Sequence[Statement]) -> bool:
+    return any(isinstance(s, (CallRoutine, Return)) or (isinstance(s, Loop) and _fails(s.body)) or (
+        isinstance(s, Calls) and any(p.fails for p in s.pieces)) for s in body)
 
 
 STATUS_OK, STATUS_INDEX, STATUS_LINALG, STATUS_RANGE, STATUS_GUARD, STATUS_MEMORY = 0, 1, 2, 3, 4, 5

@@ -97,7 +97,7 @@ class SavedTape:
 
     def source(self, /, *args: Any, **kwargs: Any) -> Text:
         """The generated code for arguments like these, as Python source."""
-        return Text(self._specialization.kernel(self._inputs(args, kwargs)).source)
+        return Text(self._specialization.kernel(self._inputs(args, kwargs), quick=False).source)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the tape to a file again."""

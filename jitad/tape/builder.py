@@ -29,6 +29,7 @@ class Builder:
         self._memo: dict[Any, int] = {}
         self._results: dict[Primitive, Aval] = {}        # of rows of numbers
         self._numbers: dict[float, int] = {}             # constants
+        self.supports: dict[int, Any] = {}               # of nodes, as far as differentiation has looked
         self.line: Where | None = None
 
     def where(self, depth: int = 1) -> Where | None:

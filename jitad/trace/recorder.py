@@ -30,7 +30,7 @@ from jitad.trace.pytree import TreeDef, unflatten
 from jitad.trace.values.pairs import Complex, as_complex, constant, output_of, unpacked
 from jitad.trace.values.tracer import Tracer
 from jitad.trace.values.truths import Concluding
-from jitad.trace.where import came_to_user, is_library_file, user_line
+from jitad.trace.where import came_to_user, is_library_file, line_in, user_line
 
 __all__ = ["Recorder", "Recording", "as_output", "current", "kind_of", "outside", "recording", "uncollected"]
 
@@ -126,7 +126,7 @@ class Recorder(Builder):
             if lines is not None:
                 line = lines.get(frame.f_lasti)
                 if line is None:
-                    line = lines[frame.f_lasti] = Where(code.co_filename, frame.f_lineno, code.co_name)
+                    line = lines[frame.f_lasti] = Where(code.co_filename, line_in(frame), code.co_name)
                 return line
             frame = frame.f_back                         # type: ignore[assignment]
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 import dis
 import sys
 import sysconfig
+from bisect import bisect_right
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -11,7 +12,7 @@ from types import CodeType, FrameType
 
 from jitad.tape.types import Where
 
-__all__ = ["came_to_user", "catches", "is_copied", "is_library_file", "user_line"]
+__all__ = ["came_to_user", "catches", "is_copied", "is_library_file", "line_in", "user_line"]
 
 def _slashes(path: str) -> str:
     return path.replace("\\", "/")
@@ -50,10 +51,23 @@ def is_copied(frame: FrameType) -> bool:
     return hasattr(type(frame.f_globals), "jitad_recorded")
 
 
+@lru_cache(maxsize=256)
+def _lines(code: CodeType) -> tuple[list[int], list[int | None]]:
+    """Where in the bytes of a code lines begin, and which these are."""
+    starts, _, lines = zip(*code.co_lines(), strict=True)
+    return list(starts), list(lines)
+
+
+def line_in(frame: FrameType) -> int:
+    """The line at which a frame is. The frame itself looks for it from the first one on, each time."""
+    starts, lines = _lines(frame.f_code)
+    return lines[bisect_right(starts, frame.f_lasti) - 1] or frame.f_code.co_firstlineno
+
+
 def line_of(frame: FrameType) -> Where | None:
     """Where a frame is in the user's code; None elsewhere."""
     code = frame.f_code
-    return None if is_library_file(code.co_filename) else Where(code.co_filename, frame.f_lineno, code.co_name)
+    return None if is_library_file(code.co_filename) else Where(code.co_filename, line_in(frame), code.co_name)
 
 
 def user_line(depth: int = 1) -> Where | None:

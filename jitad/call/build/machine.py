@@ -18,7 +18,6 @@ from jitad.call.request.request import PARTS, Request
 from jitad.call.request.results import Result
 from jitad.tape.tape import needed
 from jitad.trace.recorder import Recording
-from jitad.trace.where import user_line
 
 if TYPE_CHECKING:
     from jitad.compile.tapemachine.machine import TapeMachine
@@ -27,20 +26,12 @@ STRAIGHT = 3000           # operations on numbers that are too many to be compil
 SMALL = 8                 # elements of an array whose operations are written out one by one
 GRAM = 32                 # operations in a row that come again somewhere else in a loop
 GROWTH = 3                # elements for each node, at most: tapes of large arrays are for kernels
-FORCED = 1 << 20          # elements at most where the machine is asked for
+FORCED = 512              # elements that are never too many where the machine is asked for
 
 
 def suited(request: Request) -> bool:
     """Whether the machine can answer: with values and first derivatives, in reverse."""
     return not request.batch and not request.seed_name and {*PARTS[request.what]} <= {"value", "scalar", "gradient"}
-
-
-def check_tier(request: Request, name: str) -> None:
-    """Raise `UnsupportedOperationError` if the machine is asked for what it cannot answer."""
-    if request.tier == "machine" and not suited(request):
-        asked = "a batch" if request.batch else f"the {request.what}"
-        raise UnsupportedOperationError(f'tier="machine" is for values and gradients, and not for {asked} of `{name}` '
-                                        f"(at {user_line()}); leave out tier=")
 
 
 def too_long(recording: Recording, most: int) -> bool:
@@ -73,10 +64,8 @@ def _straight(recording: Recording) -> list[int]:
 
 
 def on_machine(derivation: Derivation, forced: bool) -> tuple[TapeMachine, Result] | None:
-    """The machine for what is asked for, and how its results are returned; None for what has no form there.
-
-    Raises `UnsupportedOperationError` instead if the machine is asked for.
-    """
+    """The machine for what is asked for, and how its results are returned; None for what has no form there. More will
+    do where the machine is asked for."""
     from jitad.compile.tapemachine.machine import Unsuitable, machine_of
 
     asked, builder = PARTS[derivation.request.what], derivation.builder
@@ -86,11 +75,8 @@ def on_machine(derivation: Derivation, forced: bool) -> tuple[TapeMachine, Resul
     most = max(GROWTH * len(builder.nodes), FORCED if forced else 0)
     try:
         return machine_of(builder, values[:len(values) - len(wrt)], scalar, wrt, most), result
-    except (Unsuitable, UnsupportedOperationError) as error:
-        if not forced:
-            return None
-        raise UnsupportedOperationError(
-            f'`{derivation.name}` has no form for tier="machine": {error}; leave out tier=') from None
+    except (Unsuitable, UnsupportedOperationError):
+        return None
 
 
 def choose(raw: Recording, request: Request, rerolled: Callable[..., Recording],
@@ -113,4 +99,4 @@ def choose(raw: Recording, request: Request, rerolled: Callable[..., Recording],
     return recording if recording is not raw else rerolled(raw)
 
 
-__all__ = ["check_tier", "choose", "suited"]
+__all__ = ["choose", "suited"]

@@ -45,7 +45,8 @@ class Specialization:
     has guards, `passing` whether it serves one call and has no place in the cache; `crowded` is set once the user
     knows that there are too many like it. On the `machine` there is no tape either, until it is asked for.
     `kernels` are by how the inputs lie in memory; `bound` has those for bound data, see `jitad.call.bound`;
-    `compiling` the threads of `jitad.call.rungs.background`.
+    `compiling` the threads of `jitad.call.rungs.background`, `improving` those of `jitad.call.rungs.better`, `memos`
+    the shortcuts that lead here.
     """
 
     name: str
@@ -66,6 +67,8 @@ class Specialization:
     kernels: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     bound: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     compiling: dict[tuple[Any, ...], Any] = field(default_factory=dict)
+    improving: dict[tuple[Any, ...], Any] = field(default_factory=dict)
+    memos: weakref.WeakSet[Any] = field(default_factory=weakref.WeakSet)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -138,21 +141,51 @@ class Specialization:
     def has_kernel(self, inputs: Sequence[Any]) -> bool:
         return tuple(map(argument_type, inputs)) in self.kernels
 
-    def kernel(self, inputs: Sequence[Any]) -> Any:
-        """The kernel for inputs that lie in memory as these do; compiled once."""
+    def kernel(self, inputs: Sequence[Any], quick: bool = True) -> Any:
+        """The kernel for inputs that lie in memory as these do; compiled once. Where compiling takes long, a `quick`
+        one will do, if it may."""
         kinds = tuple(map(argument_type, inputs))
         kernel = self.kernels.get(kinds)
-        if kernel is None:
+        if kernel is None or (kernel.quick and not quick and self.request.tier != "machine"):
             with gate, uncollected(), self.lock:
-                from jitad.compile.entry.kernel import Kernel
-                from jitad.compile.tapemachine.machine import MachineKernel
-
-                kernel = self.kernels.get(kinds)
-                if kernel is None:
-                    kernel = Kernel(self.tape, kinds) if self.machine is None else MachineKernel(self.machine, kinds)
-                    kernel.call                         # noqa: B018  compiles
-                    self.kernels[kinds] = kernel
+                known = self.kernels.get(kinds)
+                kernel = self._compiled(kinds, quick) if known is kernel else known
+                self.kernels[kinds] = kernel
         return kernel
+
+    def _compiled(self, kinds: tuple[Any, ...], quick: bool) -> Any:
+        from jitad.compile.entry.kernel import Kernel
+        from jitad.compile.outline.outline import slow
+        from jitad.compile.tapemachine.machine import MachineKernel
+
+        tier = self.request.tier
+        kernel: Any
+        if self.machine is not None:
+            kernel = MachineKernel(self.machine, kinds)
+        else:
+            kernel = Kernel(self.tape, kinds, quick=tier == "machine" or (quick and not tier and slow(self.tape)))
+        kernel.call                                      # noqa: B018  compiles
+        return kernel
+
+    def replace(self, kinds: tuple[Any, ...], kernel: Any) -> None:
+        """Take another kernel from now on."""
+        with self.lock:
+            known = self.kernels.get(kinds)
+            if known is not None and known.quick:
+                self.kernels[kinds] = kernel
+        self._forget()
+
+    def _forget(self) -> None:
+        for memo in list(self.memos):
+            memo.forget()
+
+    @classmethod
+    def start_over(cls) -> None:
+        """In the child of a fork, where nobody waits for kernels: let calls ask for them again."""
+        for specialization in list(_living):
+            if specialization.improving:
+                specialization.improving.clear()
+                specialization._forget()
 
     def run(self, inputs: Sequence[Any]) -> Any:
         """The result for dynamic leaves and captured inputs; failures are raised as NumPy raises them."""

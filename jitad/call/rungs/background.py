@@ -20,7 +20,7 @@ class Compilation(threading.Thread):
 
     def run(self) -> None:
         try:
-            self.specialization.kernel(self.inputs)
+            self.specialization.kernel(self.inputs, quick=False)
         except BaseException as error:
             self.error = error
         finally:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from jitad.compile.emit.calls import emit_calls
 from jitad.compile.emit.loop_hints import NO_LANES, Hint, loop_hints
 from jitad.compile.emit.transpose import emit_transpose
 from jitad.compile.llvm import ir
@@ -25,6 +26,7 @@ from jitad.compile.loops import (
     Assign,
     Buffer,
     CallRoutine,
+    Calls,
     Combine,
     Fill,
     Let,
@@ -64,9 +66,10 @@ def parameter_types(program: Program) -> list[ir.Type]:
     return kinds
 
 
-def emit_llvm(program: Program, module: ir.Module, name: str) -> ir.IRFunction:
-    """Build the kernel of `program` in `module`."""
-    function = ir.IRFunction(module, INT64, parameter_types(program), name, apart=True)
+def emit_llvm(program: Program, module: ir.Module, name: str, piece: bool = False) -> ir.IRFunction:
+    """Build the kernel of `program` in `module`; or a piece of one, which is called from there alone."""
+    function = ir.IRFunction(module, INT64, parameter_types(program), name, "internal" if piece else "",
+                             "nounwind noinline" if piece else "", apart=True)
     _Emitter(program, function).run()
     return function
 
@@ -303,6 +306,12 @@ class _Emitter:
     def _callroutine(self, s: CallRoutine) -> None:
         status = build_routine(self, s.routine, [self.pointers[b] for b in s.buffers], s.numbers)
         self._unless(self.builder.icmp_signed("==", status, INT64(0)), status)
+
+    def _calls(self, s: Calls) -> None:
+        module = self.function.module
+        pieces = [emit_llvm(program, module, module.unique("jitad_piece"), piece=True) for program in s.pieces]
+        sizes = {name: NUMPY_SIZE[b.dtype] for name, b in self.buffers.items()}
+        emit_calls(self.builder, s, pieces, self.pointers, sizes, self._unless)
 
     def _stop(self, s: Stop) -> None:
         further = self.function.append_basic_block("further")

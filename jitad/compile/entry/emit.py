@@ -24,6 +24,7 @@ from jitad.compile.loops import (
     Accumulator,
     Buffer,
     CallRoutine,
+    Calls,
     Combine,
     Fill,
     Let,
@@ -330,6 +331,8 @@ def _time(body: Iterable[Statement], sizes: dict[str, int], block: int) -> float
             total += max(turns, 0) * _time(s.body, sizes, s.step if s.step > 1 else block) / share
         elif isinstance(s, CallRoutine):
             total += 150 + 0.1 * max((sizes[b] for b in s.buffers), default=0) ** 1.5
+        elif isinstance(s, Calls):
+            total += sum(20 + 0.5 * max([a for a in given if isinstance(a, int)], default=1) for _, given in s.rows)
         elif isinstance(s, Transpose):
             total += 0.2 * s.rows * s.columns
         elif isinstance(s, Fill):

@@ -21,8 +21,9 @@ from jitad.compile.entry.layout import Layout, UnknownLayout, layout
 from jitad.compile.entry.relay import relaying
 from jitad.compile.llvm.ir import Module
 from jitad.compile.llvm.native import Native, compile_module
-from jitad.compile.loops import CallRoutine, Loop, Program, Statement
+from jitad.compile.loops import CallRoutine, Calls, Loop, Program, Statement
 from jitad.compile.lower.lower import program_of
+from jitad.compile.outline.outline import outlined
 from jitad.primitives.custom import has_code
 from jitad.tape.tape import Tape
 
@@ -37,16 +38,19 @@ class Kernel:
     there are several. Raises `kernel_errors.Miss` if an argument's type or shape is not the tape's.
     """
 
-    tier = "kernel"
-
     tape: Tape
     kinds: tuple[ArgumentType, ...]
     seconds: float = 0.0
     saved: bool = False
+    quick: bool = False
+
+    @property
+    def tier(self) -> str:
+        return "machine" if self.quick else "kernel"
 
     @cached_property
     def program(self) -> Program:
-        return program_of(self.tape, tuple(map(layout_of, self.kinds)))
+        return (outlined if self.quick else program_of)(self.tape, tuple(map(layout_of, self.kinds)))
 
     @cached_property
     def source(self) -> str:
@@ -87,6 +91,11 @@ class Kernel:
             return None
 
     @property
+    def operations(self) -> int:
+        """How many calls of pieces there are."""
+        return sum(len(s.rows) for s in self.program.body if isinstance(s, Calls))
+
+    @property
     def routines(self) -> bool:
         """Whether the code calls LAPACK or BLAS."""
         return _calls(self.program.body)
@@ -108,4 +117,5 @@ class Kernel:
 
 
 def _calls(body: Iterable[Statement]) -> bool:
-    return any(isinstance(s, CallRoutine) or (isinstance(s, Loop) and _calls(s.body)) for s in body)
+    return any(isinstance(s, CallRoutine) or (isinstance(s, Loop) and _calls(s.body)) or (
+        isinstance(s, Calls) and any(_calls(p.body) for p in s.pieces)) for s in body)

@@ -14,6 +14,7 @@ class StoredKernel:
     """What `Kernel` is to a call, without a tape. `exact` as there."""
 
     exact = saved = True
+    quick = False
     seconds = 0.0
     tier = "kernel"
 

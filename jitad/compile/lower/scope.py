@@ -31,7 +31,16 @@ from jitad.compile.plan.pull import Pull
 from jitad.compile.plan.roots import Root
 from jitad.tape.expr import Expr, call, const, load, var
 
-IDENTITY = {"add": 0.0, "add_in_order": 0.0, "max": -math.inf, "min": math.inf, "and": True, "or": False}
+_IDENTITY = {"add": 0.0, "add_in_order": 0.0, "max": -math.inf, "min": math.inf, "and": True, "or": False}
+
+
+def identity_of(op: str, dtype: np.dtype[Any]) -> Expr:
+    """Where an accumulation by `op` starts."""
+    value: Any = _IDENTITY[op]
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        value = {"max": int(info.min), "min": int(info.max)}.get(op, 0)
+    return const(value, tag(dtype))
 
 
 class Scope:
@@ -187,12 +196,7 @@ class Scope:
 
     def identity(self, number: int, op: str) -> Expr:
         """Where an accumulation of node `number` by `op` starts."""
-        dtype = self.tape.nodes[number].aval.dtype
-        value: Any = IDENTITY[op]
-        if dtype.kind in "iu":
-            info = np.iinfo(dtype)
-            value = {"max": int(info.min), "min": int(info.max)}.get(op, 0)
-        return const(value, tag(dtype))
+        return identity_of(op, self.tape.nodes[number].aval.dtype)
 
     def fill(self, number: int, op: str) -> None:
         """Start an accumulated array; the statement goes before the current group."""

@@ -143,10 +143,15 @@ class MachineKernel:
     seconds: float = 0.0
     saved: bool = True
     exact: bool = False
+    quick: bool = False
     tier: str = "machine"
 
     def counting(self, *options: Any) -> None:
         """There is no machine code that could count."""
+
+    @property
+    def operations(self) -> int:
+        return len(self.machine)
 
     @property
     def source(self) -> str:

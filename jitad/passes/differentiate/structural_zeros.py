@@ -19,6 +19,7 @@ from jitad.tape.builder import Builder, Value
 from jitad.tape.types import TABLE, Node, Primitive, seen_through
 
 DEEP = 40         # nodes that `support` looks through
+KEPT = 4096       # elements of what it remembers
 
 
 def tame(node: Node, nodes: Sequence[Node]) -> bool:
@@ -137,13 +138,35 @@ def moved(prim: Primitive, mask: Value, like: Value, inputs: list[Value],
     return [None if c is None else TABLE["gt"](c, 0) for c in counts]
 
 
-def support(value: Value, depth: int = 0) -> np.ndarray | None:
+def support(value: Value) -> np.ndarray | None:
     """Where a value is not zero by how it was made; None if that may be everywhere."""
-    node = value.node
+    return _support(value.builder, value.number, 0)[0]
+
+
+Seen = tuple[Any, bool, int]              # what was found; whether all was looked through, or else from which depth
+
+
+def _support(builder: Builder, number: int, depth: int) -> Seen:
+    """The same of a node, found once: what many values are made of is not looked through for each of them."""
+    node, seen = builder.nodes[number], builder.supports.get(number)
     look = _LOOK.of(node.prim)
-    if look is None or depth > DEEP or (value.ndim == 0 and node.constant is None):
-        return None
-    return look(node, lambda i: support(value.builder.value(i), depth + 1), value)
+    if look is None or (not node.aval.ndim and node.constant is None):
+        return None, True, depth
+    if seen is not None and (seen[1] or seen[2] <= depth):
+        return seen                                                     # type: ignore[no-any-return]
+    if depth > DEEP:
+        return None, False, depth
+    whole = True
+
+    def below(i: int) -> Any:
+        nonlocal whole
+        found, all_seen, _ = _support(builder, i, depth + 1)
+        whole = whole and all_seen
+        return found
+    found = look(node, below, builder.value(number))
+    if found is None or found.size <= KEPT:
+        builder.supports[number] = found, whole, depth
+    return found, whole, depth
 
 
 Below = Callable[[int], Any]

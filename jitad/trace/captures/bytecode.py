@@ -58,8 +58,9 @@ def global_names(code: CodeType, class_bodies_only: bool = False) -> tuple[str, 
 
 def _asks_identity(code: CodeType) -> bool:
     """Whether a look at its instructions is worth it: there may be an ``is``, or its function of `operator`."""
-    return _IS in code.co_code[::2] or not _IDENTITIES.isdisjoint([*code.co_names, *code.co_varnames, *code.co_cellvars, *code.co_freevars, *(
-        c for c in code.co_consts if type(c) is str)])
+    texts = (c for c in code.co_consts if type(c) is str)
+    return _IS in code.co_code[::2] or not _IDENTITIES.isdisjoint(
+        [*code.co_names, *code.co_varnames, *code.co_cellvars, *code.co_freevars, *texts])
 
 
 @functools.lru_cache(maxsize=1024)

@@ -83,8 +83,8 @@ def test_the_tier_can_be_forced_and_a_wrong_one_is_refused():
                  lambda: jitad.value_and_grad(tier=1)(irregular(60))):
         with pytest.raises(ArgumentTypeError, match='tier must be "kernel" or "machine"'):
             make()
-    with pytest.raises(UnsupportedOperationError, match=r'no form for tier="machine": det at .*test_choice'):
-        jitad.jit_grad(lambda a: np.linalg.det(a.reshape(2, 2)), tier="machine")(np.arange(4.0))
+    g = jitad.jit_grad(lambda a: np.linalg.det(a.reshape(2, 2)), tier="machine")
+    np.testing.assert_allclose(g(np.arange(4.0)), [3, -2, -1, 0], rtol=1e-14)
     assert jitad.jit(lambda x, tier: x * tier).compile(1.0, tier=2.0)(1.0, 2.0) == 2.0
 
 
