@@ -13,8 +13,6 @@ from typing import Any
 
 from jitad.call.build.specialization import Specialization
 from jitad.compile.entry.arguments import argument_type
-from jitad.compile.entry.stored_kernel import StoredKernel
-from jitad.compile.entry.worker import answer, can_work, start
 from jitad.compile.llvm.fork_guard import gate
 
 _running: set[subprocess.Popen[bytes]] = set()
@@ -30,6 +28,8 @@ class Improvement(threading.Thread):
         self.specialization = weakref.ref(specialization)        # nobody waits for what the cache has dropped
 
     def run(self) -> None:
+        from jitad.compile.entry.stored_kernel import StoredKernel
+
         try:
             with _one:
                 code, routines = self._compiled() if self.specialization() is not None else (b"", False)
@@ -43,6 +43,8 @@ class Improvement(threading.Thread):
             return
 
     def _compiled(self) -> tuple[bytes, bool]:
+        from jitad.compile.entry.worker import answer, start
+
         process, sent = start(self.tape, self.kinds)
         _running.add(process)
         try:
@@ -56,8 +58,11 @@ def improve(specialization: Specialization, inputs: Sequence[Any]) -> None:
     """Begin with the kernel for these inputs that takes long to compile, if a quick one serves them; once."""
     kinds = tuple(map(argument_type, inputs))
     kernel = specialization.kernels.get(kinds)
-    if kernel is None or not kernel.quick or kinds in specialization.improving or specialization.request.tier or (
-            specialization.recorded is None or not can_work(specialization.recorded)):
+    if kernel is None or not kernel.quick or kinds in specialization.improving or specialization.request.tier:
+        return
+    from jitad.compile.entry.worker import can_work
+
+    if specialization.recorded is None or not can_work(specialization.recorded):
         return
     thread = Improvement(specialization, kinds)
     if specialization.improving.setdefault(kinds, thread) is not thread:

@@ -77,7 +77,7 @@ class _Outline:
         ends = {*self.tape.outputs, *self.guards}
         self.last = [NEVER if n in ends else max(self.readers.get(n, ()), default=-1) for n in range(len(nodes))]
         self.waits = {n for n, node in enumerate(nodes) if node.prim.mapped and node.prim.scatters and n not in ends
-                      and len(found := self.readers.get(n, ())) == 1 and _RULES.of(nodes[found[0]].prim) is _sum}
+                      and len(found := self.readers.get(n, [])) == 1 and _RULES.of(nodes[found[0]].prim) is _sum}
         for number in reversed(range(len(nodes))):
             node = nodes[number]
             if self.needed[number] and (number in self.waits or (node.prim.shows and node.inputs)):

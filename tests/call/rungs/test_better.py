@@ -13,7 +13,6 @@ import pytest
 import jitad
 from jitad import cache
 from jitad.call import ladder
-from jitad.call.rungs import better
 from jitad.compile.entry import worker
 from jitad.compile.outline import outline
 
@@ -39,7 +38,7 @@ def stopped(monkeypatch):
         return process, sent
     started, event = [], threading.Event()
     event.started = started
-    monkeypatch.setattr(better, "start", start)
+    monkeypatch.setattr(worker, "start", start)
     yield event
     event.set()
 
