@@ -1,5 +1,6 @@
 # make demo    the main job: two posteriors, sampled with compiled gradients
 # make test    everything that must hold before a commit
+# make test-versions  the tests at the lowest and the newest versions of NumPy, SciPy and numba (PYTHONS=, TESTS=)
 # make bench   the table of benchmarks, model by model, also into benchmarks/RESULTS.md
 #              (MODELS=folder DATA=folder STAN=table: more models, see benchmarks/README.md)
 # make clean   remove all that the above has made, .venv included
@@ -20,7 +21,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test bench lint types tests pymc wheel clean
+.PHONY: help demo test test-versions bench lint types tests pymc wheel clean
 
 help:
 	@sed -n 's/^# \(make.*\)/\1/p; s/^#\( \{6,\}.*\)/\1/p' Makefile
@@ -35,6 +36,9 @@ test: $(VENV)/.test
 	@$(MAKE) --no-print-directory wheel
 	@$(MAKE) --no-print-directory tests
 	@$(MAKE) --no-print-directory pymc
+
+test-versions:
+	.ci/versions $(PYTHONS)
 
 bench: $(VENV)/.bench
 	$(PY) -m benchmarks.compare --write $(if $(MODELS),--models $(MODELS) --data $(DATA)) $(if $(STAN),--stan $(STAN))

@@ -1,26 +1,24 @@
 """A tape as plain data, JSON and arrays, and back. Nothing that is read runs code.
 
 What is read is checked before anything is compiled from it: every row of the table is known, every shape and dtype
-is what the row says, no index map leaves its array, and each node is tried on zeros by the interpreter.
+is what the row says, no index map leaves its array, and each node is tried on a few zeros by the interpreter.
 """
 from __future__ import annotations
 
-import contextlib
-import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from jitad.errors import JitadError, TapeFileError
-from jitad.primitives.core import SUPPORTED, loop_dtypes
-from jitad.primitives.rules import Rules
-from jitad.primitives.view import outside
-from jitad.tape.evaluate import evaluate_node
+from jitad.export.checks import Trial, check
+from jitad.primitives.core import SUPPORTED
 from jitad.tape.tape import Tape
 from jitad.tape.types import CONST, INPUT, TABLE, Aval, Constant, Guard, Node, Primitive, Where
 
 Arrays = list[np.ndarray]
+LARGEST = 1 << 48                                       # of the numbers among the params, and of the elements of a node
 
 
 # --- writing -----------------------------------------------------------------------------------
@@ -91,20 +89,21 @@ def tape_of(data: Any, arrays: Sequence[np.ndarray]) -> Tape:
     Raises `TapeFileError` for anything that is not a tape whose every node is right.
     """
     try:
-        return _tape(data, arrays)
+        return _tape(data, arrays, Trial())
     except TapeFileError:
         raise
     except (JitadError, ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError) as error:
         raise TapeFileError(f"not a tape: {type(error).__name__}: {error}") from None
 
 
-def _tape(data: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> Tape:
+def _tape(data: Mapping[str, Any], arrays: Sequence[np.ndarray], trial: Trial) -> Tape:
     nodes: list[Node] = []
     for number, entry in enumerate(data["nodes"]):
-        node = _node(entry, nodes, arrays)
-        if any(not 0 <= i < number for i in node.inputs):
+        _check_trust(TABLE[entry["op"]], None)
+        if any(not 0 <= _number(i) < number for i in entry.get("in", ())):
             raise TapeFileError(f"node %{number} reads a node that does not come before it")
-        _check(node, [nodes[i].aval for i in node.inputs])
+        node = _node(entry, nodes, arrays, trial)
+        check(node, [nodes[i] for i in node.inputs], trial)
         nodes.append(node)
     inputs = tuple(i for i, node in enumerate(nodes) if node.is_input)
     names, labels = tuple(map(_text, data["names"])), tuple(map(_text, data["labels"]))
@@ -117,16 +116,15 @@ def _tape(data: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> Tape:
     return Tape(tuple(nodes), inputs, outputs, names, labels, guards).check()
 
 
-def _node(entry: Mapping[str, Any], nodes: Sequence[Node], arrays: Sequence[np.ndarray]) -> Node:
+def _node(entry: Mapping[str, Any], nodes: Sequence[Node], arrays: Sequence[np.ndarray], trial: Trial) -> Node:
     prim = TABLE[entry["op"]]
-    _check_trust(prim, None)
     at = None if entry.get("at") is None else _where(entry["at"])
     weak = entry.get("weak", False) is True
     if prim.leaf:
         params, dtype, shape = LEAVES[prim](entry, arrays)
         return Node(prim, (), params, _supported(dtype, shape, weak), at)
     inputs = tuple(map(_number, entry.get("in", ())))
-    params = {_text(name): _param(value, arrays) for name, value in entry.get("params", {}).items()}
+    params = {_text(name): _param(value, arrays, trial) for name, value in entry.get("params", {}).items()}
     if prim.ufunc is not None and params:
         raise TapeFileError(f"`{prim}` has no params, not {sorted(params)}")
     aval = prim.infer(*(nodes[i].aval for i in inputs), **params)
@@ -150,12 +148,14 @@ LEAVES: dict[Primitive, Callable[[Mapping[str, Any], Sequence[np.ndarray]], Leaf
 """How the params, the dtype and the shape of what computes nothing are read."""
 
 
-def _param(value: Any, arrays: Sequence[np.ndarray]) -> Any:
+def _param(value: Any, arrays: Sequence[np.ndarray], trial: Trial) -> Any:
     if isinstance(value, list):
-        return tuple(_param(part, arrays) for part in value)
+        return tuple(_param(part, arrays, trial) for part in value)
     if isinstance(value, dict):
         (kind, content), = value.items()
-        return float.fromhex(content) if kind == "float" else _tape(content, arrays)
+        return float.fromhex(content) if kind == "float" else _tape(content, arrays, trial)
+    if type(value) is int and abs(value) > LARGEST:
+        raise TapeFileError(f"{value} is no number of elements")
     return value
 
 
@@ -172,7 +172,8 @@ def _where(data: Any) -> Where:
 
 
 def _supported(dtype: np.dtype[Any], shape: tuple[int, ...], weak: bool) -> Aval:
-    if dtype.name not in SUPPORTED or not dtype.isnative or any(n < 0 for n in shape):
+    if dtype.name not in SUPPORTED or not dtype.isnative or any(n < 0 for n in shape) or math.prod(
+            shape) > LARGEST:
         raise TapeFileError(f"an array of dtype {dtype} and shape {shape} cannot be on a tape")
     return Aval(shape, dtype, weak)
 
@@ -187,63 +188,3 @@ def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TapeFileError(f"{value!r} stands where a name should")
     return value
-
-
-# --- checking ----------------------------------------------------------------------------------
-
-def _check(node: Node, operands: Sequence[Aval]) -> None:
-    """Raise unless the node can be run whatever the values of its operands."""
-    if node.is_leaf or node.body is not None or node.picks is not None:      # scans and picks are checked by their rows
-        return
-    if any(aval.dtype == object for aval in operands):
-        raise TapeFileError(f"`{node.prim}` reads the bundle of a scan")
-    if node.elementwise:
-        _check_elementwise(node.prim, operands)
-    for source, result, index in _maps(node, operands):
-        _check_map(source, result, index)
-    for axis in (*node.params.get("axes", ()), *[node.params[k] for k in ("axis",) if k in node.params]):
-        if not 0 <= _number(axis) < max(node.aval.ndim, *(aval.ndim for aval in operands)):
-            raise TapeFileError(f"`{node.prim}` along an axis {axis} that is not there")
-    with warnings.catch_warnings(), contextlib.suppress(np.linalg.LinAlgError):         # zeros are singular
-        warnings.simplefilter("ignore")
-        try:
-            _evaluate_everywhere(node, operands, 0)
-        except ValueError:                                                               # of what must not be false
-            _evaluate_everywhere(node, operands, 1)
-
-
-def _evaluate_everywhere(node: Node, operands: Sequence[Aval], number: int) -> None:
-    """Evaluate a node of operands that are that number everywhere."""
-    evaluate_node(node, [np.broadcast_to(np.asarray(number, aval.dtype), aval.shape) for aval in operands])
-
-
-def _check_elementwise(prim: Primitive, operands: Sequence[Aval]) -> None:
-    if len({aval.shape for aval in operands}) != 1:
-        raise TapeFileError(f"`{prim}` of arrays of different shapes")
-    if prim.ufunc is not None:
-        dtypes = tuple(aval.dtype for aval in operands)
-        if loop_dtypes(prim.ufunc, dtypes)[:-1] != dtypes:
-            raise TapeFileError(f"`{prim}` does not compute in {', '.join(map(str, dtypes))}")
-
-
-def _maps(node: Node, operands: Sequence[Aval]) -> Iterable[tuple[tuple[int, ...], tuple[int, ...], Any]]:
-    """The index maps of a node, each with the shape that it points into and the shape that it walks."""
-    rule = MAPS.of(node.prim)
-    return () if rule is None else rule(node.params, node.aval.shape, [aval.shape for aval in operands])
-
-
-Shape = tuple[int, ...]
-MAPS: Rules[Callable[[Mapping[str, Any], Shape, list[Shape]], Iterable[tuple[Shape, Shape, Any]]]] = Rules()
-MAPS("view")(lambda params, result, operands: [(operands[0], result, params["index"])])
-MAPS("spread")(lambda params, result, operands: [(result, operands[0], params["index"])])
-MAPS("update")(lambda params, result, operands: [
-    (operands[0], shape, index) for shape, index in zip(operands[1:], params["indices"], strict=True)])
-
-
-def _check_map(source: tuple[int, ...], walked: tuple[int, ...], index: Any) -> None:
-    """Raise unless every element that the map points at exists."""
-    index = tuple((_number(offset), tuple((_number(dim), _number(step)) for dim, step in terms))
-                  for offset, terms in index)
-    wrong = outside(source, walked, index)
-    if wrong:
-        raise TapeFileError(wrong)

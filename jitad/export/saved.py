@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ from jitad.version import __version__
 FORMAT = "jitad tape"
 VERSION = 1
 UNPACKED, TIMES = 1 << 26, 100                  # bytes that a file may always unpack to, or so many times its own size
+LISTED = 1 << 20                                # and those of the list of nodes, which take more when they are read
 
 
 @dataclass(frozen=True)
@@ -221,13 +223,26 @@ def load(path: str | os.PathLike[str]) -> SavedTape:
         with zipfile.ZipFile(content) as archive:
             if sum(info.file_size for info in archive.infolist()) > max(UNPACKED, TIMES * content.getbuffer().nbytes):
                 raise TapeFileError("more than a tape needs")
+            if archive.getinfo("tape.json").file_size > max(LISTED, TIMES * content.getbuffer().nbytes):
+                raise TapeFileError("a longer list of nodes than such a file has")
             data = json.loads(archive.read("tape.json"))
-            arrays = [np.lib.format.read_array(io.BytesIO(archive.read(f"{number}.npy")), allow_pickle=False)
-                      for number in range(len(archive.namelist()) - 1)]
+            arrays = [_array(archive.read(f"{number}.npy")) for number in range(len(archive.namelist()) - 1)]
         return _loaded(data, arrays)
     except Exception as error:                  # whatever broken data may cause, seeking before the start too
         raise TapeFileError(f"{os.fspath(path)!r} holds no tape that this version of jitad can load ({error}); save it "
                             "again with CompiledTape.save") from None
+
+
+def _array(content: bytes) -> np.ndarray:
+    """An array of which all is there that its header says."""
+    file = io.BytesIO(content)
+    version = np.lib.format.read_magic(file)
+    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
+    shape, _, dtype = read(file)
+    if not dtype.hasobject and math.prod(shape) * dtype.itemsize != len(content) - file.tell():
+        raise TapeFileError(f"an array of {dtype} and shape {shape} in {len(content)} bytes")
+    file.seek(0)
+    return np.lib.format.read_array(file, allow_pickle=False)
 
 
 def _loaded(data: Any, arrays: list[np.ndarray]) -> SavedTape:

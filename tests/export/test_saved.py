@@ -6,6 +6,7 @@ import json
 import pickle
 import subprocess
 import sys
+import tracemalloc
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -287,3 +288,57 @@ def test_a_small_file_does_not_unpack_to_a_large_one(tmp_path):
         jitad.load(bomb)
     jitad.jit(lambda x: x + zeros[5] + np.sum(zeros)).compile(1.0).save(tmp_path / "zeros.tape")
     assert jitad.load(tmp_path / "zeros.tape")(2.0) == 2.0
+
+
+@pytest.mark.parametrize(("op", "params", "shape"), [
+    ("exp", {}, [10**5, 10**5]), ("contract", {"spec": "ij,jk->ik"}, [20_000, 20_000]),
+    ("cholesky", {}, [30_000, 30_000]), ("cumsum", {"axis": 0, "reverse": False}, [10**9]),
+    ("view", {"shape": [10**5, 10**5], "index": [[0, []], [0, []]]}, [1, 1]), ("positions", {"count": 10**9}, [10**10]),
+    ("scatter", {"axes": [0], "shape": [10**10]}, [3])])
+def test_arrays_that_a_file_declares_are_not_made(op, params, shape):
+    """All of these would need gigabytes, or minutes: they are checked by their shapes."""
+    count = {"contract": 2, "scatter": 2}.get(op, 1)
+    dtype = "bool" if op == "positions" else "float64"
+    nodes = [{"op": "input", "type": [dtype, shape]} for _ in range(count)]
+    if op == "scatter":
+        nodes[1]["type"] = ["int64", shape]
+    data = {"nodes": [*nodes, {"op": op, "in": list(range(count)), "params": params}], "inputs": list(range(count)),
+            "names": list("xy"[:count]), "outputs": [count], "labels": [], "guards": []}
+    tracemalloc.start()
+    try:
+        assert tape_of(data, []).nodes[count].prim.name == op
+        assert tracemalloc.get_traced_memory()[1] < 1e7
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(("op", "params", "types"), [
+    ("select", {}, [("float64", [3])] * 3), ("cholesky", {}, [("int64", [3, 3])]),
+    ("gather", {"axes": [0]}, [("float64", [3]), ("float64", [2])]), ("reduce_max", {}, [("float64", [3])]),
+    ("reduce_any", {"axes": [0]}, [("float64", [3])]), ("searchsorted", {"side": 1}, [("float64", [3])] * 2),
+    ("concatenate", {"axis": 0}, [("float64", [3]), ("int64", [3])]),
+    ("reshape", {"shape": [10**6]}, [("float64", [3])]),
+    ("scatter", {"axes": [0], "shape": [10**10]}, [("float64", [3]), ("int64", [2])]),
+    ("tril", {"k": 2**70}, [("float64", [3, 3])]), ("exp", {}, [("float64", [2**40, 2**40])]),
+    ("custom", {}, [("float64", [3])]), ("pick", {"index": 0, "shape": [3], "dtype": "float64"}, [("float64", [3])])])
+def test_operands_and_params_are_those_that_rows_have_code_for(op, params, types):
+    nodes = [{"op": "input", "type": [dtype, shape]} for dtype, shape in types]
+    places = list(range(len(types)))
+    data = {"nodes": [*nodes, {"op": op, "in": places, "params": params}], "inputs": places,
+            "names": list("xyz"[:len(types)]), "outputs": [len(types)], "labels": [], "guards": []}
+    with pytest.raises(TapeFileError):
+        tape_of(data, [])
+
+
+def test_an_array_is_as_long_as_its_header_says(tmp_path):
+    jitad.jit(lambda x: x * np.arange(3.0)).compile(np.ones(3)).save(tmp_path / "f.tape")
+    with zipfile.ZipFile(tmp_path / "f.tape") as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    longer = io.BytesIO()
+    np.lib.format.write_array_header_1_0(longer, {"descr": "<f8", "fortran_order": False, "shape": (10**10,)})
+    members["0.npy"] = longer.getvalue() + bytes(24)
+    with zipfile.ZipFile(tmp_path / "g.tape", "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    with pytest.raises(TapeFileError, match="an array of float64"):
+        jitad.load(tmp_path / "g.tape")

@@ -48,8 +48,8 @@ def asarray(a: Any, dtype: Any = None, order: str | None = None, *, device: Any 
     return array(a, dtype)
 
 
-if "row_stack" in vars(np):                                          # until NumPy drops it
-    @substitute(np.row_stack)
+if _row_stack := vars(np).get("row_stack"):                          # until NumPy drops it
+    @substitute(_row_stack)
     def row_stack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
         return call(np.vstack, tup, dtype=dtype, casting=casting)
 
