@@ -22,7 +22,8 @@ from jitad.primitives.scan import Form
 from jitad.tape.expr import Expr, call, const, select, var
 from jitad.tape.types import Node
 
-SMALL = 64              # elements of an array that is written out
+SMALL = 36              # elements of an array that is written out
+LANES, ROWS = 4, 8      # rows of multiples of `LANES`, several of them, or rows of `ROWS`, are better as loops
 SINGLE = 600            # scalar operations of one node that is written out
 TOTAL = 6000            # and of a body
 LEAVES = frozenset({"const", "var"})
@@ -32,9 +33,11 @@ COMBINE: dict[str, Callable[[Expr, Expr], Expr]] = {
 
 
 def unrollable(form: Form) -> bool:
-    """Whether the body is small enough to be written out, and made of what can be."""
+    """Whether the body is small enough to be written out, and made of what can be. Steps that wait for each other have
+    no lanes but those of their own arrays: where rows fill vectors, they stay loops."""
     work = 0
     nodes = form.body.nodes
+    waits = form.carries and not any(STRAIGHT.get(node.prim) for node in nodes)
     for number, node in enumerate(nodes):
         if not (node.is_leaf or plain_view(node) or _writer(node)):
             return False
@@ -44,9 +47,14 @@ def unrollable(form: Form) -> bool:
         if carried or not node.is_leaf:
             own = _work(nodes, node)
             work += own
-            if node.aval.size > SMALL or own > SINGLE or work > TOTAL:
+            if node.aval.size > SMALL or own > SINGLE or work > TOTAL or (waits and _fills_vectors(node)):
                 return False
     return True
+
+
+def _fills_vectors(node: Node) -> bool:
+    size, row = node.aval.size, node.aval.shape[-1] if node.aval.shape else 1
+    return row >= ROWS or (row % LANES == 0 and size >= LANES * LANES)
 
 
 def _writer(node: Node) -> Callable[[Unrolled, int], list[Expr]] | None:
