@@ -24,7 +24,7 @@ from jitad.compile.loops import (
 from jitad.compile.lower.names import VARIABLES
 from jitad.compile.lower.scope import Scope
 from jitad.compile.lower.unroll_and_jam import ROWS as LANES
-from jitad.compile.lower.unroll_and_jam import in_turn, jammed
+from jitad.compile.lower.unroll_and_jam import in_turn, jammed, written_out
 from jitad.compile.plan.index import Indices, variable
 from jitad.compile.plan.pull import Pull
 from jitad.compile.plan.roots import Root
@@ -95,7 +95,9 @@ class Nest:
         loop = Loop(VARIABLES[place], 0, self.extents[place], body)
         if place == self.axis and self.blocked:
             loop.start, loop.stop = var("block", "i8"), var("end", "i8")
-        return in_turn(loop, LANE) if self.turns else jammed(loop)
+        if self.turns:
+            return in_turn(loop, LANE)
+        return written_out(loop) if 0 < place == len(self.extents) - 1 else jammed(loop)
 
     # --- roots -------------------------------------------------------------------------------
     def _root(self, root: Root, value: Expr, at: Indices, before: list[Statement], after: list[Statement]) -> None:

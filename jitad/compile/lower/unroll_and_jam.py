@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jitad.compile.loops import Accumulator, Combine, Let, Loop, SetElement, Statement, Update
+from jitad.compile.loops import TINY, Accumulator, Combine, Let, Loop, SetElement, Statement, Update
 from jitad.tape.expr import Expr, const, var
 
 ROWS = 4
 SHORTEST, LONGEST = 8, 512          # rows that gain: a vector or more, and four of them stay in the first-level cache
 MOST = 12                           # statements in a row, beyond which there is enough to do
+WRITTEN = 64                        # statements that a loop along a row may become
 
 
 def jammed(loop: Loop) -> list[Statement]:
@@ -42,6 +43,22 @@ def in_turn(loop: Loop, lane: str) -> list[Statement]:
     rest.names[lane] = const(0, "i8")
     return _whole_and_rest(loop, [s for copy in copies for s in copy.statements(loop.body)],
                            rest.statements(loop.body))
+
+
+def written_out(loop: Loop) -> list[Statement]:
+    """The steps of a short loop one after the other, so that the loop around it can run in vector lanes."""
+    if not (isinstance(loop.start, int) and isinstance(loop.stop, int) and TINY <= loop.stop - loop.start < SHORTEST):
+        return [loop]
+    steps = range(loop.start, loop.stop)
+    if len(steps) * len(loop.body) > WRITTEN or not all(
+            isinstance(s, (Let, Combine, SetElement, Update)) for s in loop.body):
+        return [loop]
+    result: list[Statement] = []
+    for k in steps:
+        copy = _Copy(loop, k)
+        copy.names[loop.variable] = const(k, "i8")
+        result += copy.statements(loop.body)
+    return result
 
 
 def _whole_and_rest(loop: Loop, walk: list[Statement], rest: Sequence[Statement]) -> list[Statement]:

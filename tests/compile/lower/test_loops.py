@@ -103,3 +103,34 @@ def test_the_logistic_pair(weighted: bool) -> None:
         assert np.isnan(gradient[3]) and np.isfinite(gradient[[2, 4]]).all()
     share = jitad.jit(lambda x: np.exp(x) / (np.exp(x) + 1.0))
     np.testing.assert_allclose(share(x[10:50]), np.exp(x[10:50]) / (1 + np.exp(x[10:50])), rtol=2e-15)
+
+
+@pytest.mark.parametrize("columns", [5, 7])
+def test_short_rows_are_written_out(columns: int) -> None:
+    """One loop over the rows, whose steps run in lanes, with the elements of a row one after the other."""
+    x = np.random.default_rng(columns).normal(size=(203, columns))
+    g = jitad.value_and_grad(lambda x: np.sum(np.log(np.sum(np.exp(x), axis=1))))
+    value, gradient = g(x)
+    e = np.exp(x)
+    np.testing.assert_allclose(value, np.sum(np.log(e.sum(axis=1))), rtol=1e-13)
+    np.testing.assert_allclose(gradient, e / e.sum(axis=1)[:, None], rtol=1e-13)
+    assert "for j in" not in g.source(x)
+
+
+@pytest.mark.parametrize("states", [3, 4, 8])
+def test_arrays_of_steps_that_wait_stay_loops_where_rows_fill_vectors(states: int) -> None:
+    rng = np.random.default_rng(states)
+    q, y = rng.normal(size=(states, states)), rng.normal(size=(30, states))
+
+    def forward(q: Any, y: Any) -> Any:
+        a = y[0]
+        for t in range(1, len(y)):
+            a = np.log(np.sum(np.exp(a[:, None] + q), axis=0)) + y[t]
+        return np.sum(a)
+
+    g = jitad.value_and_grad(forward)
+    value, gradient = g(q, y)
+    np.testing.assert_allclose(value, forward(q, y), rtol=1e-13)
+    h = 1e-6 * rng.normal(size=q.shape)
+    np.testing.assert_allclose(np.sum(gradient * h), (forward(q + h, y) - forward(q - h, y)) / 2, rtol=1e-6)
+    assert ("log(" in g.source(q, y)) and (g.source(q, y).count("exp(") > 2 * states) == (states == 3)
