@@ -32,6 +32,7 @@ class Meanings:
 
     constant: Callable[[Builder, Any], Any]
     function: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
+    substitute: Callable[[Any, Any], Any]
     ufunc: Callable[..., Any]
 
 

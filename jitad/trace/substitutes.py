@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from jitad.trace.dispatch import builder_in, noted_line, plain, repeated
+from jitad.trace.dispatch import COMPLEX, builder_in, complex_in, noted_line, plain, repeated
 
 
 class Substitutes(dict[Any, Callable[..., Any]]):
@@ -67,6 +67,7 @@ def _replacement(original: Callable[..., Any], impl: Callable[..., Any]) -> Call
         builder = builder_in(args, kwargs)
         if builder is None:
             return original(*args, **kwargs)
+        chosen = COMPLEX.substitute(original, impl) if complex_in(args, kwargs) else impl
         with noted_line(builder):
-            return impl(*args, **kwargs)
+            return chosen(*args, **kwargs)
     return replacement

@@ -162,6 +162,21 @@ def eigh(out: Any, a: Any, batch: int, n: int, upper: int = 0) -> int:
 
 
 @registered
+def heigh(out: Any, h: Any, batch: int, n: int, upper: int = 0) -> int:
+    return _of_row("heigh", upper=bool(upper))(out, (h, (batch, n, n, 2)))
+
+
+@registered
+def csvd(out: Any, a: Any, batch: int, m: int, n: int) -> int:
+    return _of_row("csvd")(out, (a, (batch, m, n, 2)))
+
+
+@registered
+def eig(out: Any, a: Any, batch: int, n: int, packed: int = 0) -> int:
+    return _of_row("eig", packed=bool(packed))(out, (a, (batch, n, n, 2) if packed else (batch, n, n)))
+
+
+@registered
 def eigvalsh(out: Any, a: Any, batch: int, n: int, upper: int = 0) -> int:
     return _put(out, lambda: np.linalg.eigvalsh(a.reshape(batch, n, n), "U" if upper else "L"))
 

@@ -242,10 +242,12 @@ class RoutineCode:
     def succeeded(self) -> Any:
         return self.builder.icmp_signed("==", self.builder.load(self.info), INT32(0))
 
-    def lapack(self, name: str, *arguments: Any) -> None:
-        """Call a routine of BLAS or LAPACK of the element type; integers, flags and numbers are passed by pointer."""
+    def lapack(self, name: str, *arguments: Any, pairs: bool = False) -> None:
+        """Call a routine of BLAS or LAPACK of the element type, or with `pairs` of complex numbers made of it;
+        integers, flags and numbers are passed by pointer."""
         pointers = [self._by_pointer(a) for a in arguments]
-        function = self.module.declare(f"jitad_{self.prefix}{name}", VOID, [RAW] * len(pointers))
+        prefix = {"d": "z", "s": "c"}[self.prefix] if pairs else self.prefix
+        function = self.module.declare(f"jitad_{prefix}{name}", VOID, [RAW] * len(pointers))
         self.builder.call(function, pointers)
 
     def _by_pointer(self, value: Any) -> Any:

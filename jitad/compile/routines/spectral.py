@@ -252,3 +252,114 @@ def lu_pivots(code: RoutineCode, out: Any, order: Any, batch: int, n: int) -> No
             code.store(code.load(rows, j), rows, pivot)
         code.loop(0, n, swap)
     code.rolled(0, batch, each)
+
+
+# --- complex matrices, packed ------------------------------------------------------------------
+
+def _transposed_pairs(code: RoutineCode, target: Any, source: Any, rows: int, columns: int) -> None:
+    """`transposed` of complex numbers."""
+    def element(i: Index, j: Index, part: int) -> None:
+        value = code.load(source, code.add(code.mul(code.add(code.mul(i, columns), j), 2), part))
+        code.store(value, target, code.add(code.mul(code.add(code.mul(j, rows), i), 2), part))
+    code.loop(0, rows, lambda i: code.loop(0, columns, lambda j: code.loop(0, 2, lambda c: element(i, j, c))))
+
+
+def _complex_row(code: RoutineCode, target: Any, first: list[tuple[Any, int, int]],
+                 vectors: list[tuple[Any, int, int]]) -> None:
+    """Numbers, then of each vector, a pointer with length and stride, the real and the imaginary parts."""
+    parts = [(code.at(source, part), count, 2 * stride) for source, count, stride in vectors for part in (0, 1)]
+    _row(code, target, [*first, *parts])
+
+
+@registered
+def heigh(code: RoutineCode, out: Any, h: Any, batch: int, n: int, upper: int = 0) -> None:
+    """Rows of eigenvalue and eigenvector of each Hermitian matrix."""
+    if not n:
+        return
+    a, w, width = code.work(2 * n * n), code.work(n), 1 + 2 * n
+    length, reals, integers = 2 * n + n * n + 32 * n, 1 + 5 * n + 2 * n * n, 3 + 5 * n
+    scratch, numbers, places = code.work(2 * length), code.work(reals), code.work(integers, INT32)
+
+    def each(i: Index) -> None:
+        target = code.at(out, code.mul(i, n * width))
+        _transposed_pairs(code, a, code.at(h, code.mul(i, 2 * n * n)), n, n)
+        code.lapack("heevd", "V", "U" if upper else "L", n, a, n, w, scratch, length, numbers, reals, places, integers,
+                    code.info, pairs=True)
+        code.require(code.succeeded())
+        code.loop(0, n, lambda j: _complex_row(code, code.at(target, code.mul(j, width)), [(code.at(w, j), 1, 1)], [
+            (code.at(a, code.mul(j, 2 * n)), n, 1)]))
+    code.rolled(0, batch, each)
+
+
+@registered
+def csvd(code: RoutineCode, out: Any, a: Any, batch: int, m: int, n: int) -> None:
+    """Rows of singular value, left and right vector of each complex matrix."""
+    k, width = min(m, n), 1 + 2 * m + 2 * n
+    if not k:
+        return
+    copy, s, u, vt = code.work(2 * m * n), code.work(k), code.work(2 * m * k), code.work(2 * k * n)
+    length = 2 * k * k + 4 * k + 66 * (m + n) + 64
+    scratch, integers = code.work(2 * length), code.work(8 * k, INT32)
+    reals = code.work(max(5 * k * k + 5 * k, 2 * max(m, n) * k + 2 * k * k + k))
+
+    def each(i: Index) -> None:
+        target = code.at(out, code.mul(i, k * width))
+        _transposed_pairs(code, copy, code.at(a, code.mul(i, 2 * m * n)), m, n)
+        code.lapack("gesdd", "S", m, n, copy, m, s, u, m, vt, k, scratch, length, reals, integers, code.info,
+                    pairs=True)
+        code.require(code.succeeded())
+        code.loop(0, k, lambda j: _complex_row(code, code.at(target, code.mul(j, width)), [(code.at(s, j), 1, 1)], [
+            (code.at(u, code.mul(j, 2 * m)), m, 1), (code.at(vt, code.mul(j, 2)), n, k)]))
+    code.rolled(0, batch, each)
+
+
+# --- general matrices --------------------------------------------------------------------------
+
+@registered
+def eig(code: RoutineCode, out: Any, a: Any, batch: int, n: int, packed: int = 0) -> None:
+    """Rows of eigenvalue and eigenvector of each general matrix, which must be finite."""
+    if not n:
+        return
+    size, width, length = (1 + packed) * n * n, 2 + 2 * n, 68 * n
+    copy, w, v = code.work(size), code.work(2 * n), code.work(size)
+    scratch, reals = code.work((1 + packed) * length), code.work(2 * n)
+
+    def each(i: Index) -> None:
+        target, source = code.at(out, code.mul(i, n * width)), code.at(a, code.mul(i, size))
+        nothing = code.folded(0, size, code.number(0.0), lambda j, total: code.builder.fadd(
+            total, code.times(code.load(source, j), code.number(0.0))))
+        code.require(code.builder.fcmp_ordered("==", nothing, code.number(0.0)))
+        if packed:
+            _transposed_pairs(code, copy, source, n, n)
+            code.lapack("geev", "N", "V", n, copy, n, w, code.null(), 1, v, n, scratch, length, reals, code.info,
+                        pairs=True)
+        else:
+            code.transposed(copy, source, n, n)
+            code.lapack("geev", "N", "V", n, copy, n, w, code.at(w, n), code.null(), 1, v, n, scratch, length,
+                        code.info)
+        code.require(code.succeeded())
+        code.rolled(0, n, lambda j: _eigen_row(code, code.at(target, code.mul(j, width)), w, v, n, j, packed))
+    code.rolled(0, batch, each)
+
+
+def _eigen_row(code: RoutineCode, target: Any, w: Any, v: Any, n: int, j: Index, packed: int) -> None:
+    """One value and its vector. Of a real matrix, pairs of values share two columns: real and imaginary parts of the
+    vector of the first, of which that of the second is the conjugate."""
+    if packed:
+        value = code.at(w, code.mul(j, 2))
+        return _complex_row(code, target, [(value, 2, 1)], [(code.at(v, code.mul(j, 2 * n)), n, 1)])
+    im = code.load(w, code.add(j, n))
+    code.store(code.load(w, j), target, 0)
+    code.store(im, target, 1)
+    zero, one = code.number(0.0), code.number(1.0)
+    second, real = code.builder.fcmp_ordered("<", im, zero), code.builder.fcmp_ordered("==", im, zero)
+    first = code.builder.select(second, code.sub(j, 1), code.integer(j))
+    column = code.mul(first, n)
+    other = code.builder.select(real, column, code.add(column, n))
+    sign = code.builder.select(real, zero, code.builder.select(second, code.number(-1.0), one))
+
+    def element(c: Index) -> None:
+        code.store(code.load(v, code.add(column, c)), target, code.add(c, 2))
+        part = code.times(code.load(v, code.add(other, c)), sign)
+        code.store(part, target, code.add(c, n + 2))
+    return code.loop(0, n, element)

@@ -35,7 +35,8 @@ from jitad.primitives.linalg.failures import FAILS
 
 EXTERNAL = {"cython_blas": ("gemm", "trmm", "trsm", "trsv"),
             "cython_lapack": ("potrf", "trtri", "lauum", "getrf", "gesdd", "syevd", "geqrf", "orgqr", "gees", "trsyl",
-                              "gbsv", "pbsv")}
+                              "gbsv", "pbsv", "geev")}
+COMPLEX = ("heevd", "gesdd", "geev")                # those of LAPACK that are called for complex matrices too
 
 
 def build_routine(emitter: Any, name: str, pointers: list[Any], numbers: tuple[float, ...]) -> Any:
@@ -73,7 +74,8 @@ def register_symbols() -> None:
     pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     for module, names in EXTERNAL.items():
         capsules = _cython_module(module).__pyx_capi__
-        for name in (prefix + n for n in names for prefix in "ds"):
+        kinds = ((names, "ds"), (COMPLEX if module == "cython_lapack" else (), "zc"))
+        for name in (prefix + n for group, prefixes in kinds for n in group for prefix in prefixes):
             ADDRESSES[f"jitad_{name}"] = pointer_of(capsules[name], name_of(capsules[name]))
 
 

@@ -25,7 +25,8 @@ OWN = ("leading", "caught")                               # params that the row 
 FAILS: dict[Primitive, Primitive] = {}
 """The row that says whether a row fails."""
 ROWS = ("cholesky", "solve", "inv", "solve_triangular", "eigh", "svd", "pinv", "orthogonal_factor",
-        "solve_banded", "solveh_banded")    # not sqrtm: of what has no real root SciPy's is complex and raises nothing
+        "solve_banded", "solveh_banded", "heigh", "csvd", "eig")
+# Not sqrtm: of what has no real root SciPy's is complex and raises nothing.
 
 
 def _behind(avals: Sequence[Aval], leading: int) -> list[Aval]:

@@ -45,7 +45,7 @@ def as_column(x: Value) -> Value:
     return expand_dims(x, (x.ndim,))
 
 
-def _diagonal_matrix(x: Value) -> Value:
+def diagonal_matrix(x: Value) -> Value:
     d, n = x.ndim, x.shape[-1]
     lead = tuple((0, ((i, 1),)) for i in range(d - 1))
     last = (0, ((d - 1, 1),))
@@ -57,13 +57,13 @@ def _rows(x: Value, n: int) -> Value:
     return broadcast_to(as_column(x), (*x.shape, n))
 
 
-def _pairs(values: Value) -> tuple[Value, Value]:
+def row_pairs(values: Value) -> tuple[Value, Value]:
     """For all pairs: the values of the row, and of the column."""
     rows = _rows(values, values.shape[-1])
     return rows, mT(rows)
 
 
-def _reciprocal(gaps: Value, values: Value, used: Any, width: int = 1) -> Value:
+def reciprocal(gaps: Value, values: Value, used: Any, width: int = 1) -> Value:
     """``1 / gaps`` off the diagonal, whose blocks have this `width`, and zero on it. Where a gap is zero but for
     rounding: NaN for pairs of which one is `used`, else zero."""
     n = values.shape[-1]
@@ -96,12 +96,12 @@ def _eigh_infer(a: Aval, upper: bool = False, paired: bool = False) -> Aval:
 def _eigh_vjp(ct: Value, y: Value, a: Value, upper: bool = False, paired: bool = False) -> tuple[Value]:
     """``V (diag(w_bar) + F * (V^T V_bar)) V^T`` with ``F_ij = 1 / (w_j - w_i)``, made symmetric."""
     values, rows = column(y, 0), columns(y, 1, y.shape[-1])
-    inside = _diagonal_matrix(column(ct, 0))
+    inside = diagonal_matrix(column(ct, 0))
     used = support(columns(ct, 1, y.shape[-1])).any(axis=-1)
     if used.any():
-        first, second = _pairs(values)
+        first, second = row_pairs(values)
         twist = matmul(rows, mT(columns(ct, 1, y.shape[-1])))
-        inside = inside + (twist - mT(twist)) * 0.5 * _reciprocal(second - first, values, used, 1 + paired)
+        inside = inside + (twist - mT(twist)) * 0.5 * reciprocal(second - first, values, used, 1 + paired)
     return (matmul(mT(rows), matmul(inside, rows)),)
 
 
@@ -111,8 +111,8 @@ def _eigh_jvp(tangents: Cotangents, y: Value, a: Value, upper: bool = False, pai
         return None
     values, rows = column(y, 0), columns(y, 1, y.shape[-1])
     inside = matmul(rows, matmul((t + mT(t)) * 0.5, mT(rows)))
-    first, second = _pairs(values)
-    turned = mT(inside * _reciprocal(second - first, values, _all(values), 1 + paired))
+    first, second = row_pairs(values)
+    turned = mT(inside * reciprocal(second - first, values, _all(values), 1 + paired))
     return joined(as_column(diagonal(inside, 0, inside.ndim - 2, inside.ndim - 1)), matmul(turned, rows))
 
 
@@ -154,14 +154,14 @@ def _svd_vjp(ct: Value, y: Value, a: Value, paired: bool = False) -> tuple[Value
     """``U (diag(s_bar) + G) V^T`` and what lies outside of the spaces of U and V; with the skew parts P of
     ``U^T U_bar`` and Q of ``V^T V_bar``, ``G_ij = (P + Q)_ij / (s_j - s_i) + (P - Q)_ij / (s_j + s_i)``."""
     (s, left, right), (ct_s, ct_left, ct_right) = svd_parts(y, a), svd_parts(ct, a)
-    inside = _diagonal_matrix(ct_s)
+    inside = diagonal_matrix(ct_s)
     used = support(ct_left).any(axis=-1) | support(ct_right).any(axis=-1)
     if not used.any():
         return (matmul(mT(left), matmul(inside, right)),)
-    first, second = _pairs(s)
+    first, second = row_pairs(s)
     skew = [(m - mT(m)) * 0.5 for m in (matmul(left, mT(ct_left)), matmul(right, mT(ct_right)))]
-    inside = (inside + (skew[0] + skew[1]) * _reciprocal(second - first, s, used, 1 + paired)
-              + (skew[0] - skew[1]) * _reciprocal(second + first, s, used))
+    inside = (inside + (skew[0] + skew[1]) * reciprocal(second - first, s, used, 1 + paired)
+              + (skew[0] - skew[1]) * reciprocal(second + first, s, used))
     result = matmul(mT(left), matmul(inside, right))
     inverse = select(s.builder.const(used), 1.0 / s, 0.0)
     if left.shape[-1] > s.shape[-1]:
@@ -183,9 +183,9 @@ def _svd_jvp(tangents: Cotangents, y: Value, a: Value, paired: bool = False) -> 
         return None
     s, left, right = svd_parts(y, a)
     inside = matmul(left, matmul(t, mT(right)))
-    first, second = _pairs(s)
-    together = (inside + mT(inside)) * 0.5 * _reciprocal(second - first, s, _all(s), 1 + paired)
-    apart = (inside - mT(inside)) * 0.5 * _reciprocal(second + first, s, _all(s))
+    first, second = row_pairs(s)
+    together = (inside + mT(inside)) * 0.5 * reciprocal(second - first, s, _all(s), 1 + paired)
+    apart = (inside - mT(inside)) * 0.5 * reciprocal(second + first, s, _all(s))
     turns = (together + apart, together - apart)
     moved = [matmul(mT(turn), basis) for turn, basis in zip(turns, (left, right), strict=True)]
     if left.shape[-1] > s.shape[-1]:
@@ -204,4 +204,5 @@ svd = Primitive("svd", evaluate=_svd, infer=_svd_infer, vjp=_svd_vjp, jvp=_svd_j
 """Rows of singular value, vector on the left and vector on the right, descending. Shape ``(..., k, 1 + m + n)``.
 `paired` as for `eigh`."""
 
-__all__ = ["as_column", "column", "columns", "eigh", "joined", "svd", "svd_parts"]
+__all__ = ["as_column", "column", "columns", "diagonal_matrix", "eigh", "joined", "reciprocal", "row_pairs", "svd",
+           "svd_parts"]

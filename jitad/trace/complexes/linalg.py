@@ -22,25 +22,25 @@ _SlogdetResult = type(np.linalg.slogdet(np.eye(1)))
 LARGEST_EXPANDED = 3            # determinants up to this size by their definition
 
 
-def _matrix(a: Any) -> Any:
+def matrix(a: Any) -> Any:
     """An operand as a complex value."""
     builder = builder_in(a)
     return a if isinstance(a, Complex) else pair(*parts_of(builder, a))
 
 
-def _doubled(a: Complex) -> Any:
+def doubled(a: Complex) -> Any:
     """``[[B, -C], [C, B]]`` of each matrix."""
     top, bottom = np.concatenate([a.re, -a.im], axis=-1), np.concatenate([a.im, a.re], axis=-1)
     return np.concatenate([top, bottom], axis=-2)
 
 
-def _halved(e: Any, rows: int, columns: int) -> Complex:
+def halved(e: Any, rows: int, columns: int) -> Complex:
     """The complex matrix of a real one of twice the size."""
     return pair(e[..., :rows, :columns], e[..., rows:, :columns])
 
 
-def _square(a: Any) -> Complex:
-    a = _matrix(a)
+def square(a: Any) -> Complex:
+    a = matrix(a)
     check_square(a.re)
     return a
 
@@ -51,27 +51,27 @@ def solve(a: Any, b: Any) -> Any:
     a, b = (x if isinstance(x, Complex) else pair(*parts_of(builder, x)) for x in (a, b))
     check_square(a.re)
     axis = -1 if b.ndim == 1 else -2
-    x = call(np.linalg.solve, _doubled(a), np.concatenate([b.re, b.im], axis=axis))
+    x = call(np.linalg.solve, doubled(a), np.concatenate([b.re, b.im], axis=axis))
     n = a.shape[-1]
     return pair(x[..., :n], x[..., n:]) if axis == -1 else pair(x[..., :n, :], x[..., n:, :])
 
 
 @rule(np.linalg.inv)
 def inv(a: Any) -> Any:
-    a = _square(a)
-    return _halved(call(np.linalg.inv, _doubled(a)), a.shape[-1], a.shape[-1])
+    a = square(a)
+    return halved(call(np.linalg.inv, doubled(a)), a.shape[-1], a.shape[-1])
 
 
 @rule(np.linalg.pinv)
 def pinv(a: Any, *args: Any, **kwargs: Any) -> Any:
     if args or kwargs:
         raise refused(builder_in(a), "numpy.linalg.pinv of a complex matrix with options", "leave the options out")
-    return _halved(call(np.linalg.pinv, _doubled(a)), a.shape[-1], a.shape[-2])
+    return halved(call(np.linalg.pinv, doubled(a)), a.shape[-1], a.shape[-2])
 
 
 @rule(np.linalg.cholesky)
 def cholesky(a: Any, /, *, upper: bool = False) -> Any:
-    a = _square(a)
+    a = square(a)
     if upper:
         return np.conjugate(np.swapaxes(cholesky(np.conjugate(np.swapaxes(a, -1, -2))), -1, -2))
     n = a.shape[-1]
@@ -83,7 +83,7 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
 
 @rule(np.linalg.det)
 def det(a: Any) -> Any:
-    a = _square(a)
+    a = square(a)
     if a.shape[-1] > LARGEST_EXPANDED:
         raise refused(a.builder, f"numpy.linalg.det of complex matrices larger than {LARGEST_EXPANDED} x "
                       f"{LARGEST_EXPANDED}", "use the second result of numpy.linalg.slogdet, log|det|")
@@ -124,8 +124,8 @@ for _name in ("add radd sub rsub mul rmul truediv rtruediv pow rpow neg abs eq n
 
 @rule(np.linalg.slogdet)
 def slogdet(a: Any) -> Any:
-    a = _square(a)
-    logdet = 0.5 * call(np.linalg.slogdet, _doubled(a))[1]
+    a = square(a)
+    logdet = 0.5 * call(np.linalg.slogdet, doubled(a))[1]
     if a.shape[-1] <= LARGEST_EXPANDED:
         return _SlogdetResult(np.sign(_expanded(a)), logdet)
     builder = a.builder
@@ -144,31 +144,23 @@ def _paired(values: Any) -> Any:
 @rule(np.linalg.eigvalsh)
 def eigvalsh(a: Any, UPLO: str = "L") -> Any:
     """Of the Hermitian matrix whose triangle is read; its diagonal counts as real."""
-    a, half = _square(a), UPLO.upper()
+    a, half = square(a), UPLO.upper()
     if half not in ("L", "U"):
         raise ValueError("UPLO argument must be 'L' or 'U'")
     strict = np.tril(a, -1) if half == "L" else np.triu(a, 1)
     diagonal = a.re * np.eye(a.shape[-1])
     whole = strict + np.conjugate(np.swapaxes(strict, -1, -2)) + diagonal
-    return _paired(column(decomposed(_doubled(whole), "L", paired=True), 0))
+    return _paired(column(decomposed(doubled(whole), "L", paired=True), 0))
 
 
 @rule(np.linalg.svdvals)
 def svdvals(x: Any, /) -> Any:
-    return _paired(singular_values(_doubled(_matrix(x)), paired=True))
-
-
-@rule(np.linalg.svd)
-def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
-    if compute_uv or hermitian:
-        raise refused(builder_in(a), "numpy.linalg.svd of complex matrices with compute_uv=True or hermitian=True",
-                      "use numpy.linalg.svdvals")
-    return svdvals(a)
+    return _paired(singular_values(doubled(matrix(x)), paired=True))
 
 
 @rule(np.linalg.matrix_power)
 def matrix_power(a: Any, n: int) -> Any:
-    a, n = _square(a), int(n)
+    a, n = square(a), int(n)
     if n == 0:
         return as_complex(0.0 * a.re + np.eye(a.shape[-1]), a.dtype)
     base = inv(a) if n < 0 else a
@@ -185,9 +177,21 @@ def _norms(function: Any, entrywise: Callable[..., bool]) -> None:
     @rule(function)
     def norm(x: Any, *args: Any, **kwargs: Any) -> Any:
         if not entrywise(np.ndim(x), *args, **kwargs):
+            given = dict(zip(("ord", "axis", "keepdims"), args, strict=False)) | kwargs
+            order, axis = given.get("ord"), given.get("axis")
+            if order in (2, -2, "nuc") and (np.ndim(x) == 2 if axis is None else tuple(axis) == (-2, -1)):
+                return _of_values(x, order, given.get("keepdims", False))
             raise refused(builder_in(x), f"{function.__module__}.{function.__name__} of complex values with this order",
                           "use a vector norm, the Frobenius norm, or the orders 1 and infinity")
         return call(function, magnitude(x), *args, **kwargs)
+
+
+def _of_values(x: Any, order: Any, keepdims: bool) -> Any:
+    """A norm that is made of singular values."""
+    values = svdvals(matrix(x))
+    reductions: dict[Any, Any] = {2: np.max, -2: np.min, "nuc": np.sum}
+    result = reductions[order](values, axis=-1)
+    return np.expand_dims(result, (-2, -1)) if keepdims else result
 
 
 def _by_elements(ndim: int, ord: Any = None, axis: Any = None, keepdims: bool = False) -> bool:

@@ -7,15 +7,22 @@ import numpy as np
 
 from jitad.trace.dispatch import COMPLEX
 
-__all__ = ["function", "ufunc"]
+__all__ = ["function", "substitute", "ufunc"]
 
 
 def function(numpy_function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``numpy_function(*args, **kwargs)``, where something is complex."""
-    from jitad.trace.complexes import linalg  # noqa: F401  (fills the table)
+    from jitad.trace.complexes import linalg, spectra  # noqa: F401  (fills the table)
     from jitad.trace.complexes.functions import apply
 
     return apply(numpy_function, args, kwargs)
+
+
+def substitute(original: Any, impl: Any) -> Any:
+    """What the rule `impl` of a function of SciPy is where something is complex."""
+    from jitad.trace.complexes import spectra
+
+    return spectra.substitute(original, impl)
 
 
 def ufunc(numpy_ufunc: np.ufunc, *operands: Any) -> Any:
@@ -26,4 +33,4 @@ def ufunc(numpy_ufunc: np.ufunc, *operands: Any) -> Any:
     return apply(numpy_ufunc, *operands)
 
 
-COMPLEX.function, COMPLEX.ufunc = function, ufunc
+COMPLEX.function, COMPLEX.substitute, COMPLEX.ufunc = function, substitute, ufunc

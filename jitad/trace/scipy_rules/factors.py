@@ -15,9 +15,12 @@ from jitad.trace.attempts import require_finite
 from jitad.trace.dispatch import as_value, lift_all, lift_with, refused
 from jitad.trace.numpy_rules.algebra.factors import (
     decomposed,
+    eigen_pairs,
+    eigen_values,
     eps,
     least_squares,
     matrices,
+    only_right,
     pinv_of,
     qr_of,
     static,
@@ -88,15 +91,29 @@ def eigvalsh(a: Any, b: Any = None, **options: Any) -> Any:
 
 
 @substitute("scipy.linalg", "eig")
-def eig(a: Any, *args: Any, **options: Any) -> Any:
-    raise refused(lift_all(a)[0], "scipy.linalg.eig, whose values may be complex,",
-                  "use scipy.linalg.eigh for symmetric matrices")
+def eig(a: Any, b: Any = None, left: bool = False, right: bool = True, **options: Any) -> Any:
+    """The values are complex, as SciPy has them."""
+    only_right(lift_with(a, b), b, left, options)
+    y = _general(a)
+    values = eigen_values(y, real=False)
+    if not right:
+        return values
+    vectors = eigen_pairs(y)[1]
+    return values, vectors
 
 
 @substitute("scipy.linalg", "eigvals")
-def eigvals(a: Any, *args: Any, **options: Any) -> Any:
-    raise refused(lift_all(a)[0], "scipy.linalg.eigvals, whose values may be complex,",
-                  "use scipy.linalg.eigvalsh for symmetric matrices")
+def eigvals(a: Any, b: Any = None, **options: Any) -> Any:
+    only_right(lift_with(a, b), b, False, options)
+    return eigen_values(_general(a), real=False)
+
+
+def _general(a: Any) -> Any:
+    a = as_float(lift_all(a)[0])
+    if a.ndim != 2 or a.shape[0] != a.shape[1]:
+        raise ValueError("expected square matrix")
+    require_finite(True, a)
+    return rows.eig(a)
 
 
 # --- singular values ---------------------------------------------------------------------------
@@ -253,32 +270,6 @@ def _order_of_rows(both: Value, pivots: Any) -> Value:
     return both.builder.value(node.inputs[0])
 
 
-# --- functions of matrices -----------------------------------------------------------------------
-
-@substitute("scipy.linalg", "expm")
-def expm(A: Any) -> Any:
-    a, = lift_all(A)
-    if a.ndim == 0:
-        return np.exp(a).reshape(1, 1)
-    if a.ndim < 2:
-        raise np.linalg.LinAlgError("The input array must be at least two-dimensional")
-    if a.shape[-1] != a.shape[-2]:
-        raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
-    return np.exp(as_float(a)) if a.shape[-1] == 1 else rows.expm(as_float(a))
-
-
-@substitute("scipy.linalg", "sqrtm")
-def sqrtm(A: Any, **options: Any) -> Any:
-    """The real square root; LinAlgError where there is none and SciPy's would be complex."""
-    return rows.sqrtm(check_square(lift_all(A)[0]))
-
-
-@substitute("scipy.linalg", "logm")
-def logm(A: Any, **options: Any) -> Any:
-    raise refused(lift_all(A)[0], "scipy.linalg.logm, whose values may be complex,",
-                  "for symmetric positive definite matrices use the logarithms of the values of numpy.linalg.eigh")
-
-
 # --- matrix equations ----------------------------------------------------------------------------
 
 @substitute("scipy.linalg", "solve_sylvester")
@@ -316,4 +307,4 @@ def solve_discrete_lyapunov(a: Any, q: Any, method: Any = None) -> Any:
     return rows.sylvester(mT(b), b, -right)
 
 
-__all__ = ["eigh", "expm", "lu_factor", "lu_solve"]
+__all__ = ["eigh", "lu_factor", "lu_solve"]

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.linalg
 
 from jitad import jit, jit_grad
 from jitad.call.build.specialize import build
@@ -160,9 +161,28 @@ PRODUCTS = {
     "eigvalsh": lambda z, w, x: np.linalg.eigvalsh(positive(z, w, x)),
     "eigvalsh upper": lambda z, w, x: np.linalg.eigvalsh(square(z, w, x), "U"),
     "svdvals": lambda z, w, x: np.linalg.svdvals(square(z, w, x)),
-    "svd": lambda z, w, x: np.linalg.svd(square(z, w, x)[:, :2], compute_uv=False),
+    "svd values": lambda z, w, x: np.linalg.svd(square(z, w, x)[:, :2], compute_uv=False),
     "matrix_power": lambda z, w, x: np.linalg.matrix_power(square(z, w, x), 3),
     "matrix_power -1": lambda z, w, x: np.linalg.matrix_power(square(z, w, x), -1),
+    "eigh": lambda z, w, x: np.linalg.eigh(positive(z, w, x)),
+    "eigh upper": lambda z, w, x: np.linalg.eigh(square(z, w, x), "U"),
+    "svd": lambda z, w, x: np.linalg.svd(square(z, w, x)),
+    "svd wide": lambda z, w, x: np.linalg.svd(square(z, w, x)[:2], full_matrices=False),
+    "svd tall": lambda z, w, x: np.linalg.svd(square(z, w, x)[:, :2], False),
+    "eig": lambda z, w, x: np.linalg.eig(square(z, w, x)),
+    "eigvals": lambda z, w, x: np.linalg.eigvals(square(z, w, x)),
+    "eig of reals": lambda z, w, x: np.linalg.eig(np.outer(x, x[::-1]) + np.diag(x, 1)[:3, :3]),
+    "roots": lambda z, w, x: np.roots(np.concatenate([x, z.real, [0.0]])), "cond": lambda z, w, x: np.linalg.cond(
+        square(z, w, x)), "norm 2": lambda z, w, x: np.linalg.norm(square(z, w, x), 2, keepdims=True),
+    "norm nuc": lambda z, w, x: np.linalg.norm(np.stack([square(z, w, x)] * 2), "nuc", axis=(-2, -1)),
+    "lstsq": lambda z, w, x: np.linalg.lstsq(square(z, w, x)[:, :2], z)[:2],
+    "scipy expm": lambda z, w, x: scipy.linalg.expm(0.3 * square(z, w, x)),
+    "scipy sqrtm": lambda z, w, x: scipy.linalg.sqrtm(positive(z, w, x) + 0.3j * square(z, w, x)),
+    "scipy logm": lambda z, w, x: scipy.linalg.logm(positive(z, w, x) + 0.3j * square(z, w, x)),
+    "scipy solve": lambda z, w, x: scipy.linalg.solve(square(z, w, x), z),
+    "scipy svd": lambda z, w, x: scipy.linalg.svd(square(z, w, x), compute_uv=False),
+    "scipy eig": lambda z, w, x: scipy.linalg.eig(np.outer(x, x[::-1]) + np.diag(x)), "scipy norm": lambda z, w, x: (
+        scipy.linalg.norm(square(z, w, x))),
     "multi_dot": lambda z, w, x: np.linalg.multi_dot([z, square(z, w, x), x])}
 FAMILIES = {"elementwise": ELEMENTWISE, "arithmetic": ARITHMETIC, "structure": STRUCTURE, "products": PRODUCTS}
 

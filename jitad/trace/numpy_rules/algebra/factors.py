@@ -18,7 +18,9 @@ from jitad.trace.numpy_rules.algebra.linalg import check_square, inv, norm, solv
 from jitad.trace.numpy_rules.reductions.reduce import max_, sum_
 from jitad.trace.numpy_rules.shapes.shape import ravel
 from jitad.trace.ufuncs import as_float
+from jitad.trace.values.pairs import Complex, pair
 
+_EigResult = type(np.linalg.eig(np.eye(1)))
 _EighResult = type(np.linalg.eigh(np.eye(1)))
 _SVDResult = type(np.linalg.svd(np.eye(1)))
 _QRResult = type(np.linalg.qr(np.eye(1)))
@@ -68,14 +70,34 @@ def decomposed(a: Any, UPLO: str, **params: bool) -> Any:
 
 @implements(np.linalg.eig)
 def eig(a: Any) -> Any:
-    raise refused(lift_all(a)[0], "numpy.linalg.eig, whose values may be complex,",
-                  "use numpy.linalg.eigh for symmetric matrices")
+    return eigen_pairs(rows.eig(check_square(as_float(lift_all(a)[0]))))
 
 
 @implements(np.linalg.eigvals)
 def eigvals(a: Any) -> Any:
-    raise refused(lift_all(a)[0], "numpy.linalg.eigvals, whose values may be complex,",
-                  "use numpy.linalg.eigvalsh for symmetric matrices")
+    return eigen_values(rows.eig(check_square(as_float(lift_all(a)[0]))))
+
+
+def eigen_values(y: Any, real: bool = True) -> Any:
+    """The values in an array of `rows.eig`: real where all are, if they may be, which is a branch."""
+    values, _ = rows.eig_parts(y, y.shape[-2])
+    return values.re if real and not np.any(values.im != 0) else pair(values.re, values.im)
+
+
+def eigen_pairs(y: Any, real: bool = True) -> Any:
+    """Values and vectors, both real or both complex."""
+    _, vectors = rows.eig_parts(y, y.shape[-2])
+    values = eigen_values(y, real)
+    if not isinstance(values, Complex):
+        return _EigResult(values, vectors.re)  # type: ignore[arg-type]
+    return _EigResult(values, pair(vectors.re, vectors.im))  # type: ignore[arg-type]
+
+
+def only_right(builder: Any, b: Any, left: bool, options: dict[str, Any]) -> None:
+    """Raise for what the rules for eigenvalues do not have."""
+    if b is not None or left or options.get("homogeneous_eigvals"):
+        raise refused(builder, "scipy.linalg.eig with b, left vectors or homogeneous values",
+                      "solve with b first; left vectors are those of the transpose")
 
 
 # --- singular values ---------------------------------------------------------------------------

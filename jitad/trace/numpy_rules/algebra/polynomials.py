@@ -129,6 +129,28 @@ def poly(seq_of_zeros: Any) -> Any:
     return a
 
 
+@implements(np.roots)
+def roots(p: Any) -> Any:
+    """The eigenvalues of the companion matrix, as NumPy has them; which coefficients at the ends are 0 are branches."""
+    p = at_least(lift_all(p)[0], 1)
+    if p.ndim != 1:
+        raise ValueError("Input must be a rank-1 array.")
+    first, last = 0, len(p)
+    while first < last and p[first] == 0:
+        first += 1
+    while last > first and p[last - 1] == 0:
+        last -= 1
+    if first == last:
+        return np.array([])
+    p, zeros = p[first:last] + 0.0, len(p) - last
+    n = len(p) - 1
+    if not n:
+        return np.zeros(zeros)
+    companion = np.concatenate([(-p[1:] / p[0])[None], np.eye(n)[:-1]], axis=0)
+    found = call(np.linalg.eigvals, companion)
+    return np.concatenate([found, np.zeros(zeros)]) if zeros else found
+
+
 @implements(np.vander)
 def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
     x, = lift_all(x)
