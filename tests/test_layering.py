@@ -23,8 +23,6 @@ INSIDE = {
     ],
 }
 
-NUMBA_OUTSIDE = {"jitad/integrations/nutpie.py": "a C function that copies a vector, made once when first needed"}
-
 
 def test_every_room_has_a_floor():
     assert {room_of(module) for module in MODULES} == set(FLOOR)
@@ -73,8 +71,7 @@ def test_primitives_are_made_in_their_room():
 def test_numba_lives_in_one_room():
     for module, path in MODULES.items():
         found = {target.split(".")[0] for target, _ in imports(path, "numba", "llvmlite")}
-        name = path.relative_to(ROOT).as_posix()
-        assert not found or room_of(module) == "compile" or name in NUMBA_OUTSIDE, f"{name} imports {found}"
+        assert not found or room_of(module) == "compile", f"{path.relative_to(ROOT)} imports {found}"
 
 
 def test_importing_jitad_is_light():

@@ -273,3 +273,16 @@ def c_function(function: FunctionFamily, arguments: Arguments) -> Any:
             raise SignatureError(f"a C function needs gradients as large as the array that varies: `out_axes` of "
                                  f"`{transformed.__name__}` must be as its in_axes")
         return Callback(tape.split.main, [leaf, *tape.data], bound, specialization.name)
+
+
+def c_values(bound: BoundFunction, leaf: np.ndarray, kept: int) -> Any:
+    """What a bound function gives of a vector, `kept` numbers of float64, as a C function: see `Expansion`."""
+    from jitad.compile.entry.expansion import Expansion, PythonExpansion
+
+    arguments = bound._arguments((leaf,), {})
+    with gate:
+        specialization = bound._transformed.specialized(arguments)
+        tape = bound._tape_of(arguments)
+        if tape is None or specialization.output(0).dtype != np.float64:
+            return PythonExpansion(leaf.size, kept, bound)
+        return Expansion(tape.split.main, [leaf, *tape.data], bound)

@@ -154,6 +154,19 @@ def reported(parts: tuple[Part, ...], call: Call) -> Callable[..., Any]:
     return report
 
 
+def stacked_values(function: Callable[..., Any], names: tuple[str, ...]) -> Callable[..., Any]:
+    """What a function gives of the vector, a dict of arrays, as one vector of floats in the order of these names."""
+    def stacked(u: Any, *data: Any) -> Any:
+        found = function(u, *data)
+        return np.concatenate([1.0 * np.reshape(found[name], -1) for name in names])
+    return stacked
+
+
+def without_data(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of the vector alone that is given the data as well."""
+    return lambda u, *data: function(u)
+
+
 def flat_values_of(function: Callable[..., Any]) -> Callable[..., Any]:
     """What a function gives of the free numbers, a dict of arrays, as one vector."""
     def flat(*args: Any) -> Any:

@@ -90,7 +90,7 @@ class Density:
         try:
             value = self.in_python(u)
         except Exception as error:
-            return f"{type(error).__name__}: {error}{_line(error)}"
+            return f"{type(error).__name__}: {error}{line_of(error)}"
         try:
             self.gradient.check_finite(u, *self.data)
         except NonFiniteError as error:
@@ -118,7 +118,7 @@ def _short(value: Any) -> str:
     return np.array2string(np.asarray(value), threshold=6, edgeitems=2, precision=4).replace("\n", "")
 
 
-def _line(error: BaseException) -> str:
+def line_of(error: BaseException) -> str:
     """Where the user's code raised it."""
     trace, found = error.__traceback__, ""
     while trace is not None:

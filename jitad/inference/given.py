@@ -152,8 +152,7 @@ def calling(function: Callable[..., Any], what: str, free: FreeVector, data: Dat
     if every parameter's name is the name of an argument."""
     if not callable(function):
         raise SignatureError(f"{what} must be a function, not {type(function).__name__}")
-    if hasattr(function, "__jitad_transform__"):
-        function = function.__wrapped__               # type: ignore[attr-defined]  # decorated: the density itself
+    function = plain_function(function)
     try:
         arguments = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
@@ -170,3 +169,8 @@ def calling(function: Callable[..., Any], what: str, free: FreeVector, data: Dat
         raise SignatureError(f"{what} takes the parameters by name, and {len(others)} further arguments, but there are "
                              f"{len(data.values)} data")
     return by_keywords(function, tuple(others[:len(data.values)]))
+
+
+def plain_function(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The density itself of one that is decorated."""
+    return getattr(function, "__wrapped__", function) if hasattr(function, "__jitad_transform__") else function

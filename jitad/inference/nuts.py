@@ -70,7 +70,7 @@ class Chains:
             self.running[number] = self._started(number, point, seed)
 
     def _started(self, number: int, point: np.ndarray, seed: int) -> Any:
-        library, dim, (copy, kept) = self.library, self.dim, copying()
+        library, dim, copy = self.library, self.dim, copying()
         settings = (library.PyNutsSettings.LowRank if self.low_rank else library.PyNutsSettings.Diag)(seed)
         settings.num_chains = 1
         for name, value in self.options.items():
@@ -82,7 +82,7 @@ class Chains:
             sizes = {DIMENSION: dim}
             model = library.PyMcModel(
                 library.LogpFunc(self.cfunc.address, self.cfunc.data, self.cfunc),
-                library.ExpandFunc(dim, dim, copy, 0, kept),
+                library.ExpandFunc(dim, dim, copy.address, 0, copy),
                 library.PyVariable.new_variables(["u"], ["float64"], [(dim,)], sizes, {"u": (DIMENSION,)}),
                 dim, sizes, {}, lambda seed: point, lambda *args, **kwargs: None)
             shown = library.ProgressType.none() if self.progress is None else library.ProgressType.template_callback(

@@ -18,32 +18,32 @@ no lock is taken, between two leapfrog steps.
 
 from __future__ import annotations
 
-import ctypes
 import dataclasses
 import functools
+import inspect
 import math
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from jitad.api.transforms import jit_grad
-from jitad.errors import JitadError, SignatureError
+from jitad.api.transforms import jit
+from jitad.call.bound import c_values
+from jitad.compile.entry.copying import copying
+from jitad.compile.entry.expansion import PythonExpansion
+from jitad.constraints.joint import stacked_values, without_data
+from jitad.constraints.scalars import real
+from jitad.errors import JitadError, OutputError, SamplerError, SignatureError, StartError
+from jitad.inference.check import unused
+from jitad.inference.density import NO_DENSITY, Density, line_of
+from jitad.inference.draws import checked_labels, require_names
+from jitad.inference.given import FreeVector, plain_function
+from jitad.inference.starts import starts
 
-__all__ = ["NutpieError", "from_logp"]
+__all__ = ["from_logp"]
 
 Shape = tuple[int, ...]
-Transform = Callable[[np.ndarray], Mapping[str, Any]]
-
-# int64 expand(uint64 dim, uint64 expanded, double* x, double* out, void* data)
-_EXPAND = ctypes.CFUNCTYPE(
-    ctypes.c_int64, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
-)
-
-
-class NutpieError(JitadError, RuntimeError):
-    """The installed nutpie cannot take a compiled function from jitad."""
+Transform = Callable[..., Mapping[str, Any]]
 
 
 def from_logp(
@@ -73,21 +73,32 @@ def from_logp(
     data
         What ``logp`` takes after ``theta``, as a tuple. Copied once; what depends on it alone is computed once.
     transform
-        ``transform(theta) -> {name: array}``: what the trace stores instead of the
-        blocks of ``theta``. Runs as ordinary Python once per draw.
+        ``transform(theta)`` or ``transform(theta, *data)`` gives ``{name: array}``: what the trace stores instead of
+        the blocks of ``theta``. Compiled; what cannot be recorded runs as ordinary Python once per draw.
     start
-        Point of shape ``(d,)`` around which the chains start and at which ``logp`` is
-        recorded; zeros by default.
+        Point of shape ``(d,)`` around which the chains start, zeros by default; or a function of a
+        `numpy.random.Generator` that makes one for each chain.
     jitter
-        Each chain starts at ``start + uniform(-jitter, jitter)``.
+        Each chain starts at a point of ``start + uniform(-jitter, jitter)`` at which ``logp`` is finite.
     dims, coords
         Names of the dimensions of the stored variables and their labels, as in ArviZ.
 
     Returns
     -------
     model
-        A model that ``nutpie.sample`` accepts. It keeps the compiled tape alive, which
-        is at ``model.logp_func``.
+        A model that ``nutpie.sample`` accepts; it keeps alive what is compiled.
+
+    Raises
+    ------
+    SignatureError
+        For arguments that do not fit together: a vector that is too short for ``logp``, wrong labels.
+    StartError
+        Where ``logp`` is finite at no point near ``start``, with the line that makes a NaN; for blocks, or numbers of
+        them, on which ``logp`` does not depend.
+    SamplerError
+        For a version of nutpie that cannot take what jitad compiles.
+
+    `jitad.posterior` does more: constraints, ArviZ's groups, chains that start where they are told to.
 
     Examples
     --------
@@ -107,39 +118,37 @@ def from_logp(
     """
     model_class = _model_class()
     blocks = _normalise(parameters)
-    dim = sum(math.prod(shape) for shape in blocks.values())
-    theta0 = _start(start, blocks, dim)
-    compiled = _compile(logp, theta0, data)
-    stored = blocks if transform is None else _stored_shapes(transform, theta0)
-    expand = _copy_expand() if transform is None else _transform_expand(transform, stored)
-    named = _dims(dims, stored)
+    require_names(list(blocks), "a block")
+    free = FreeVector({name: real(shape) for name, shape in blocks.items()})
+    theta0 = np.zeros(free.dim) if start is None else start if callable(start) else free.vector(start, "start")
+    density = Density(plain_function(logp), free.blocks, _checked(data))
+    point = _tried(density, free, theta0, jitter)
+    compiled = density.compile(point)
+    if transform is not None:
+        transform = _with_data(transform, density.data)
+    stored = blocks if transform is None else _stored_shapes(transform, point, density.data)
+    require_names(list(stored), "what transform gives")
+    expand = _expansion(transform, density, point, stored)
+    named, labels = checked_labels(dims, coords, stored)
     values = {
         "dims": named,
-        "compiled_logp_func": _Pointer(compiled.cfunc.address, compiled),
+        "compiled_logp_func": compiled,
         "compiled_expand_func": expand,
-        "initial_point_func": functools.partial(_initial_point, theta0, jitter),
+        "initial_point_func": functools.partial(_initial_point, density, free, theta0, jitter),
         "shared_data": {},
-        "user_data": _UserData(compiled.cfunc.data),
+        "user_data": _UserData(compiled.data),
         "n_expanded": sum(math.prod(shape) for shape in stored.values()),
         "shape_info": (list(stored), _slices(stored), list(stored.values())),
-        "logp_func": compiled,
+        "logp_func": density,
         "expand_func": transform,
-        "_n_dim": dim,
+        "_n_dim": free.dim,
         "_shapes": stored,
-        "_coords": _coords(coords, named, stored, blocks),
+        "_coords": _indexed(labels, free.names),
     }
     return _fill(model_class, values)
 
 
 # --- what nutpie wants ---------------------------------------------------------------------
-
-
-@dataclasses.dataclass(frozen=True)
-class _Pointer:
-    """Address of a C function, with whatever must live as long as it may be called."""
-
-    address: int | None
-    keep: Any
 
 
 class _UserData:
@@ -179,7 +188,7 @@ def _fill(model_class: Any, values: Mapping[str, Any]) -> Any:
         and field.default_factory is dataclasses.MISSING
     ]
     if unknown:
-        raise NutpieError(
+        raise SamplerError(
             f"this version of nutpie asks for {', '.join(unknown)} in {model_class.__name__}, which jitad does not "
             "know how to fill. Install nutpie 0.16.6 to 0.16.8, or a newer jitad."
         )
@@ -211,29 +220,59 @@ def _normalise(parameters: Mapping[str, int | Sequence[int]]) -> dict[str, Shape
     return blocks
 
 
-def _start(start: Any, blocks: Mapping[str, Shape], dim: int) -> np.ndarray:
-    """The point of shape ``(dim,)`` at which to record, zeros by default."""
-    if start is None:
-        return np.zeros(dim)
-    theta0 = np.array(start, dtype=np.float64)
-    if theta0.shape != (dim,):
-        listing = ", ".join(f"{name} {shape}" for name, shape in blocks.items())
-        raise SignatureError(f"start has shape {theta0.shape}, but the parameters ({listing}) make a vector of {dim}")
-    return theta0
-
-
-def _compile(logp: Callable[..., Any], theta0: np.ndarray, data: Sequence[Any]) -> Any:
-    """The compiled value and gradient of ``logp`` in its first argument, with the data bound."""
+def _checked(data: Any) -> tuple[Any, ...]:
     if isinstance(data, (str, bytes, Mapping)) or not isinstance(data, Sequence):
         raise SignatureError(f"data must be a tuple, such as (X, y) or (y,); got {type(data).__name__}")
-    decorated = hasattr(logp, "compile") and hasattr(logp, "value_and_grad")
-    gradient: Any = logp if decorated else jit_grad(logp)
-    return gradient.compile(theta0, *data)
+    return tuple(data)
 
 
-def _stored_shapes(transform: Transform, theta0: np.ndarray) -> dict[str, Shape]:
+def _tried(density: Density, free: FreeVector, start: Any, jitter: float) -> np.ndarray:
+    """A point at which the density is finite, after one ordinary call that says what does not fit."""
+    at = np.asarray(start(np.random.default_rng(0)) if callable(start) else start, dtype=np.float64)
+    try:
+        with np.errstate(all="ignore"):
+            value = density.function(at.copy(), *density.data)
+        if np.ndim(value) or np.asarray(value).dtype.kind not in "fiu":
+            raise OutputError(f"logp must give one real number, not {type(value).__name__} of shape {np.shape(value)}")
+    except NO_DENSITY:
+        pass                                             # at this point; others follow
+    except (IndexError, KeyError, TypeError) as error:
+        if isinstance(error, JitadError):
+            raise
+        raise SignatureError(_misfit(density, free, at, error)) from error
+    point = starts(density, free, start, jitter, 1, 0)[0]
+    found = unused(density.function, density, point, free.names)
+    if found:
+        raise StartError(f"logp does not depend on {', '.join(map(repr, found))}: there is no distribution to draw "
+                         "from. Use all of the vector in logp (a prior is enough), or make the blocks smaller")
+    return point
+
+
+def _misfit(density: Density, free: FreeVector, at: np.ndarray, error: Exception) -> str:
+    listing = ", ".join(f"{name} {shape}" for name, shape in free.shapes.items())
+    begun = (f"logp fails on a vector of {free.dim} numbers, which the blocks ({listing}) make: "
+             f"{type(error).__name__}: {error}{line_of(error)}")
+    values = {b.name: at[b.begin:b.end].reshape(b.constraint.shape) for b in free.blocks}
+    try:
+        density.function(values, *density.data)
+    except Exception:
+        return f"{begun}. Do the sizes fit?"
+    return (f"{begun}. It takes a dict of values by name: give it to jitad.posterior(logp, {{'name': real(8), ...}}, "
+            "data), which also samples")
+
+
+def _with_data(transform: Transform, data: tuple[Any, ...]) -> Callable[..., Any]:
+    """`transform` as a function of the vector and the data, which it need not take."""
+    try:
+        inspect.signature(transform).bind(None, *data)
+    except TypeError:
+        return without_data(transform)
+    return transform
+
+
+def _stored_shapes(transform: Callable[..., Any], theta: np.ndarray, data: tuple[Any, ...]) -> dict[str, Shape]:
     """Shapes of what ``transform`` returns, by calling it once."""
-    values = transform(theta0.copy())
+    values = transform(theta.copy(), *data)
     if not isinstance(values, Mapping) or not values:
         raise SignatureError(
             f"transform must return a dict of named arrays, such as {{'tau': np.exp(theta[1])}}; got {values!r}"
@@ -241,40 +280,11 @@ def _stored_shapes(transform: Transform, theta0: np.ndarray) -> dict[str, Shape]
     return {name: np.shape(value) for name, value in values.items()}
 
 
-def _dims(dims: Mapping[str, Sequence[str]] | None, stored: Mapping[str, Shape]) -> dict[str, tuple[str, ...]]:
-    """Names of dimensions by variable, checked against the stored shapes."""
-    named = {name: (of,) if isinstance(of, str) else tuple(of) for name, of in (dims or {}).items()}
-    for name, of in named.items():
-        if name not in stored:
-            raise SignatureError(f"dims names {name!r}, which is not stored; stored are {', '.join(stored)}")
-        if len(of) != len(stored[name]):
-            raise SignatureError(f"dims[{name!r}] = {of} has {len(of)} names, but the shape is {stored[name]}")
-    return named
-
-
-def _coords(
-    coords: Mapping[str, Sequence[Any]] | None,
-    named: Mapping[str, tuple[str, ...]],
-    stored: Mapping[str, Shape],
-    blocks: Mapping[str, Shape],
-) -> dict[str, Any]:
-    """Labels of every named dimension (counted from 0 where none are given), and those of
-    the flat vector, which nutpie's own statistics use."""
+def _indexed(labels: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
+    """Labels as nutpie wants them, with those of the flat vector, which its own statistics use."""
     import pandas  # nutpie needs it anyway
 
-    flat = [
-        f"{name}[{', '.join(map(str, index))}]" if index else name
-        for name, shape in blocks.items()
-        for index in np.ndindex(shape)
-    ]
-    labels = {name: list(of) for name, of in (coords or {}).items()}
-    labels["unconstrained_parameter"] = flat
-    for name, of in named.items():
-        for dimension, size in zip(of, stored[name], strict=True):
-            have = len(labels.setdefault(dimension, list(range(size))))
-            if have != size:
-                raise SignatureError(f"dimension {dimension!r} has {have} labels, but {name!r} has {size} of them")
-    return {name: pandas.Index(of) for name, of in labels.items()}
+    return {name: pandas.Index(of) for name, of in {**labels, "unconstrained_parameter": names}.items()}
 
 
 def _slices(stored: Mapping[str, Shape]) -> list[slice]:
@@ -283,48 +293,22 @@ def _slices(stored: Mapping[str, Shape]) -> list[slice]:
     return [slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False)]
 
 
-def _initial_point(theta0: np.ndarray, jitter: float, seed: int | None) -> np.ndarray:
+def _initial_point(density: Density, free: FreeVector, start: Any, jitter: float, seed: int | None) -> np.ndarray:
     """A start for one chain, of shape ``(d,)``."""
-    return theta0 + np.random.default_rng(seed).uniform(-jitter, jitter, theta0.shape)
+    return starts(density, free, start, jitter, 1, seed)[0]
 
 
 # --- from the unconstrained vector to the trace ---------------------------------------------
 
 
-@functools.cache
-def _copy_expand() -> _Pointer:
-    """C function that stores the vector as it is; compiled once for all models."""
-    from numba import cfunc, types
-
-    doubles = types.CPointer(types.float64)
-
-    @cfunc(types.int64(types.uint64, types.uint64, doubles, doubles, types.voidptr))
-    def copy(dim, expanded, x, out, data):  # type: ignore[no-untyped-def]
-        if dim != expanded:
-            return -1
-        for i in range(dim):
-            out[i] = x[i]
-        return 0
-
-    return _Pointer(copy.address, copy)
-
-
-def _transform_expand(transform: Transform, stored: Mapping[str, Shape]) -> _Pointer:
-    """C function that calls ``transform`` and writes its arrays, in C order, one after the other."""
-    doubles = ctypes.POINTER(ctypes.c_double)
-
-    def expand(dim: int, expanded: int, x: int, out: int, data: int | None) -> int:
-        try:
-            theta = np.ctypeslib.as_array(ctypes.cast(x, doubles), (dim,)).copy()
-            target = np.ctypeslib.as_array(ctypes.cast(out, doubles), (expanded,))
-            values = transform(theta)
-            target[:] = np.concatenate([np.broadcast_to(values[name], shape).ravel() for name, shape in stored.items()])
-        except Exception as error:
-            # C code cannot pass an exception on: print it, and let nutpie stop with its own, vaguer error
-            error.add_note(f"while transform computed the variables to store: {', '.join(stored)}")
-            traceback.print_exception(error)
-            return -2
-        return 0
-
-    callback = _EXPAND(expand)
-    return _Pointer(ctypes.cast(callback, ctypes.c_void_p).value, callback)
+def _expansion(transform: Callable[..., Any] | None, density: Density, point: np.ndarray,
+               stored: Mapping[str, Shape]) -> Any:
+    """The C function of what is stored of a draw: compiled, or through Python for what cannot be recorded."""
+    if transform is None:
+        return copying()
+    kept = sum(math.prod(shape) for shape in stored.values())
+    flat = stacked_values(transform, tuple(stored))
+    try:
+        return c_values(jit(flat, on_mismatch="silent").bind(*density.data), point, kept)
+    except JitadError:
+        return PythonExpansion(point.size, kept, lambda theta: flat(theta, *density.data))

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from jitad import jit_grad
-from jitad.errors import SignatureError
-from jitad.integrations.nutpie import NutpieError, _fill, from_logp
+from jitad.errors import OutputError, SamplerError, SignatureError, StartError
+from jitad.integrations.nutpie import _fill, from_logp
 
 nutpie = pytest.importorskip("nutpie")
 
@@ -66,8 +66,9 @@ def test_transform_decides_what_is_stored():
     trace = draw(model, store_unconstrained=True)
     assert set(trace.posterior.data_vars) == {"tau", "effect"}
     flat = trace.sample_stats["unconstrained_draw"].to_numpy()
-    assert np.array_equal(trace.posterior["tau"], np.exp(flat[..., 1]))
-    assert np.array_equal(trace.posterior["effect"].to_numpy().reshape(2, -1, 4), flat[..., :1] + flat[..., 2:])
+    np.testing.assert_allclose(trace.posterior["tau"], np.exp(flat[..., 1]), rtol=1e-14)      # compiled, both of them
+    np.testing.assert_array_equal(trace.posterior["effect"].to_numpy().reshape(2, -1, 4),
+                                  flat[..., :1] + flat[..., 2:])
     names = list(trace.sample_stats["unconstrained_parameter"].to_numpy())
     assert names == ["mu", "log_tau", "eta[0]", "eta[1]", "eta[2]", "eta[3]"]
 
@@ -110,7 +111,7 @@ def test_chains_start_around_start():
         ({"parameters": {}}, "nothing to sample"),
         ({"parameters": {"x": 2.5}}, r"parameters\['x'\] must be a shape"),
         ({"parameters": {"x": (-1,)}}, "negative size"),
-        ({"start": [1.0, 2.0]}, r"start has shape \(2,\).*vector of 3"),
+        ({"start": [1.0, 2.0]}, r"start has shape \(2,\).*shape \(3,\)"),
         ({"data": np.ones(3)}, "data must be a tuple"),
         ({"transform": lambda t: t}, "transform must return a dict"),
         ({"dims": {"y": ["row"]}}, "dims names 'y', which is not stored"),
@@ -121,6 +122,46 @@ def test_chains_start_around_start():
 def test_wrong_arguments_are_named(change, words):
     with pytest.raises(SignatureError, match=words):
         from_logp(**({"logp": standard, "parameters": {"x": (3,)}} | change))
+
+
+@pytest.mark.parametrize(
+    ("logp", "parameters", "options", "error", "words"),
+    [
+        (lambda t: -t[0] ** 2 - t[5] ** 2, {"x": (3,)}, {}, SignatureError,
+         r"vector of 3 numbers, .*x \(3,\).*IndexError.*test_nutpie.py.*sizes fit"),
+        (lambda t: -np.sum(t["x"] ** 2), {"x": (3,)}, {}, SignatureError, r"takes a dict .*jitad.posterior"),
+        (lambda t: -t[:2] ** 2, {"x": (2,)}, {}, OutputError, r"one real number, not ndarray of shape \(2,\)"),
+        (lambda t: -np.sum(t[:3] ** 2), {"a": (3,), "b": (2,)}, {}, StartError, "does not depend on 'b'"),
+        (lambda t: -np.sum(t[:2] ** 2), {"a": (3,)}, {}, StartError, r"does not depend on 'a\[2\]'"),
+        (lambda t: np.sum(np.log(t - 9) - t), {"a": (3,)}, {}, StartError, "(?s)not finite .*log.*test_nutpie.py"),
+        (standard, {"chain": ()}, {}, SignatureError, "must not be called 'chain'"),
+        (standard, {"draw": (2,)}, {}, SignatureError, "must not be called 'draw'"),
+        (standard, {"x": ()}, {"transform": lambda t: {"draw": t}}, SignatureError, "must not be called 'draw'"),
+    ],
+)
+def test_what_cannot_be_sampled_is_said_before_the_sampler_has_it(logp, parameters, options, error, words):
+    with pytest.raises(error, match=words):
+        from_logp(logp, parameters, **options)
+
+
+def test_transform_is_compiled_and_given_the_data():
+    def effects(theta, y, sigma):
+        return {"above": y > theta[0], "z": (y - theta[0]) / sigma}
+    trace = draw(from_logp(normal, {"mu": ()}, (Y, SIGMA), transform=effects), store_unconstrained=True, draws=50)
+    mu = trace.sample_stats["unconstrained_draw"].to_numpy()
+    np.testing.assert_allclose(trace.posterior["z"], (Y - mu) / SIGMA, rtol=1e-14)
+    np.testing.assert_array_equal(trace.posterior["above"], mu < Y)
+
+
+def test_transform_that_is_not_recorded_runs_in_python_and_its_errors_are_nan(capsys):
+    def effects(theta):
+        if float(theta[0]) > 1.5:
+            raise KeyError("too large")
+        return {"x": float(theta[0]) + 1}
+    trace = draw(from_logp(lambda t: -0.5 * t[0] ** 2, {"t": ()}, transform=effects), store_unconstrained=True)
+    t = trace.sample_stats["unconstrained_draw"].to_numpy()[..., 0]
+    np.testing.assert_array_equal(trace.posterior["x"], np.where(t > 1.5, np.nan, t + 1))
+    assert "too large" in capsys.readouterr().err
 
 
 def test_missing_nutpie_says_how_to_install(monkeypatch):
@@ -136,5 +177,5 @@ def test_a_nutpie_that_asks_for_more_is_refused():
         dims: dict
         surprise: int
 
-    with pytest.raises(NutpieError, match="surprise"):
+    with pytest.raises(SamplerError, match="surprise"):
         _fill(Newer, {"dims": {}})

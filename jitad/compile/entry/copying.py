@@ -4,6 +4,7 @@
 """
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache as once
 from typing import Any
 
@@ -15,9 +16,17 @@ from jitad.compile.llvm.native import compile_module
 NAME = "jitad_copy"
 
 
+@dataclass(frozen=True)
+class Copying:
+    """The address of the function, and what must live as long as it may be called."""
+
+    address: int
+    code: Any
+
+
 @once
-def copying() -> tuple[int, Any]:
-    """The address of the function, and what must live as long as it may be called. Status -1 unless `kept` is `dim`."""
+def copying() -> Copying:
+    """The function, whose status is -1 unless `kept` is `dim`; made once for all models."""
     module = ir.Module()
     vector = DOUBLE.as_pointer()
     function = ir.IRFunction(module, INT64, [INT64, INT64, vector, vector, INT64.as_pointer()], NAME)
@@ -39,4 +48,4 @@ def copying() -> tuple[int, Any]:
     builder.position_at_end(done)
     builder.ret(INT64(0))
     native = compile_module(str(module))
-    return native.address(NAME), native
+    return Copying(native.address(NAME), native)
