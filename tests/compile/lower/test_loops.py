@@ -120,7 +120,7 @@ def test_short_rows_are_written_out(columns: int) -> None:
 @pytest.mark.parametrize("states", [3, 4, 8])
 def test_arrays_of_steps_that_wait_stay_loops_where_rows_fill_vectors(states: int) -> None:
     rng = np.random.default_rng(states)
-    q, y = rng.normal(size=(states, states)), rng.normal(size=(30, states))
+    q, y = rng.normal(size=(states, states)), rng.normal(size=(120, states))
 
     def forward(q: Any, y: Any) -> Any:
         a = y[0]
