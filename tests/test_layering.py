@@ -14,8 +14,8 @@ FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 INSIDE = {
     "trace": [
         ["attempts", "impure", "leaves", "pytree", "reasons", "where"], ["catching", "dispatch"],
-        ["arrays", "substitutes", "ufuncs"], ["values"], ["recorder"], ["loop_body", "templates"], ["numpy_rules"],
-        ["complexes", "scipy_rules"], ["captures"], ["record"],
+        ["arrays", "substitutes", "ufuncs"], ["values"], ["recorder"], ["loop_body", "templates", "watched"],
+        ["numpy_rules"], ["complexes", "scipy_rules"], ["captures"], ["record"],
     ],
     "compile": [
         ["llvm", "loops", "math"], ["plan", "scalar"], ["lower", "routines"], ["emit", "outline", "reference"],

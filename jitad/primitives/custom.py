@@ -1,7 +1,8 @@
 """Rows that users fill: values with derivative rules of their own, and Python code that the tape calls.
 
 ``custom(y, *inputs, *reads)`` is `y`, with other derivatives: those of tapes among its params, on which the user's
-rules were recorded. ``opaque(*inputs)`` is what a Python function gives, as a vector.
+rules were recorded. ``solution(y, *reads)`` is `y` with the derivatives of a solution of an equation.
+``opaque(*inputs)`` is what a Python function gives, as a vector.
 """
 from __future__ import annotations
 
@@ -23,6 +24,15 @@ the others by the second; `vjp`, a tape ``(ct, y, *reads) -> cotangents`` of the
 others being zero; `jvp`, a tape ``(*tangents, y, *reads) -> tangent``. One of the tapes may be None. What the first
 operand depends on by itself, not by way of the inputs, is differentiated as ever. The rules are in
 `jitad.passes.differentiate.custom`; optimisation drops the node."""
+
+
+solution = Primitive("solution", kind="solution", evaluate=lambda y, *reads, **params: y,
+                     infer=lambda y, *reads, **params: y, cost=0)
+"""The first operand, y, which some solver has found, as a function of the others by what it solves.
+
+Params: `tape`, ``(y, *reads) -> F`` with F zero at y and of its shape, or, if `minimum`, a number that is least there;
+`apart`, how many of the first dimensions of y are of solutions that do not depend on each other. How y was found is not
+differentiated. The rules are in `jitad.passes.differentiate.solutions`; optimisation drops the node."""
 
 
 class Code:
@@ -60,4 +70,4 @@ def has_code(nodes: Sequence[Any]) -> bool:
     return any(n.prim is opaque or (n.prim.kind == "scan" and has_code(n.params["body"].nodes)) for n in nodes)
 
 
-__all__ = ["Code", "custom", "has_code", "opaque"]
+__all__ = ["Code", "custom", "has_code", "opaque", "solution"]

@@ -43,11 +43,28 @@ class Substitutes(dict[Any, Callable[..., Any]]):
 
 
 SUBSTITUTES = Substitutes()
+CALLING: set[Any] = set()        # rules of functions that call the user's
 
 
-def substitute(original: Any, name: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Enter the decorated function as what recorded code sees in place of `original`, or of `name` in that module."""
+class _Watch:
+    """How a function is called that calls the user's, of plain arguments: as it is, or, once installed, by
+    `trace.watched`."""
+
+    by: Callable[..., Any] = staticmethod(lambda rule, function, args, kwargs: function(*args, **kwargs))
+
+
+def watch_by(constant_or: Callable[..., Any]) -> None:
+    """Install what sees to it that no traced value comes back from the user's."""
+    _Watch.by = staticmethod(constant_or)
+
+
+def substitute(original: Any, name: str = "",
+               calls: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Enter the decorated function as what recorded code sees in place of `original`, or of `name` in that module. With
+    `calls`, it calls functions of the user's, which may come to something traced when all arguments are plain."""
     def enter(impl: Callable[..., Any]) -> Callable[..., Any]:
+        if calls:
+            CALLING.add(impl)
         if name:
             SUBSTITUTES.waiting.setdefault(original, {})[name] = impl
         else:
@@ -66,7 +83,7 @@ def _replacement(original: Callable[..., Any], impl: Callable[..., Any]) -> Call
         args, kwargs = plain(args), plain(kwargs)
         builder = builder_in(args, kwargs)
         if builder is None:
-            return original(*args, **kwargs)
+            return _Watch.by(impl, original, args, kwargs) if impl in CALLING else original(*args, **kwargs)
         chosen = COMPLEX.substitute(original, impl) if complex_in(args, kwargs) else impl
         with noted_line(builder):
             return chosen(*args, **kwargs)

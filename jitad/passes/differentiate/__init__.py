@@ -1,4 +1,4 @@
 """Differentiation, tape to tape."""
-from jitad.passes.differentiate import custom
+from jitad.passes.differentiate import custom, solutions
 
-__all__ = ["custom"]
+__all__ = ["custom", "solutions"]

@@ -190,7 +190,7 @@ def _same(node: Node, a: Value, **params: Any) -> Value | None:
     return a if a.dtype == node.aval.dtype else None
 
 
-@rewrites("custom")
+@rewrites("custom", "solution")
 def _custom(node: Node, y: Value, *rest: Value, **params: Any) -> Value:
     """As above."""
     return y

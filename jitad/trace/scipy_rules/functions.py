@@ -10,6 +10,7 @@ from jitad.trace.scipy_rules import (
     structured,
 )
 from jitad.trace.scipy_rules.interpolate import functions as interpolate
+from jitad.trace.scipy_rules.solvers import functions as solvers
 
-__all__ = ["descriptive", "distance", "factors", "integrate", "interpolate", "linalg", "matrix_functions", "special",
-           "structured"]
+__all__ = ["descriptive", "distance", "factors", "integrate", "interpolate", "linalg", "matrix_functions", "solvers",
+           "special", "structured"]

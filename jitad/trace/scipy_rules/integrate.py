@@ -109,7 +109,7 @@ def romb(y: Any, dx: Any = 1.0, axis: int = -1, show: bool = False) -> Any:
     return row[-1]
 
 
-@substitute("scipy.integrate", "fixed_quad")
+@substitute("scipy.integrate", "fixed_quad", calls=True)
 def fixed_quad(func: Callable[..., Any], a: Any, b: Any, args: Any = (), n: int = 5) -> tuple[Any, None]:
     x, w = np.polynomial.legendre.leggauss(n)
     points = (b - a) * (x + 1) / 2.0 + a

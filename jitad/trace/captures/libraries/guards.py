@@ -10,18 +10,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import partial, wraps
+from functools import wraps
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
-import numpy as np
-
-from jitad.errors import ConcretizationError
-from jitad.tape.builder import Builder
 from jitad.trace import reasons
-from jitad.trace.dispatch import builder_in, plain, refused
+from jitad.trace.dispatch import plain, refused
 from jitad.trace.recorder import current
 from jitad.trace.scipy_rules.classes import CLASSES, made
+from jitad.trace.watched import Watched, traced_in
 
 __all__ = ["ClassOfSciPy", "full_name", "guarded_function", "runs_through"]
 
@@ -60,10 +57,15 @@ class ClassOfSciPy:
     def __init__(self, cls: type, name: str) -> None:
         self._guarded = (cls, name)
 
+    @property
+    def jitad_stands_for(self) -> type:
+        """The class."""
+        return self._guarded[0]
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         rule = CLASSES.get(self._guarded[1])
         if rule is not None and current() is not None:
-            return made(self._guarded[0], rule, args, kwargs, _traced_in(plain(args), plain(kwargs)) is not None)
+            return made(self._guarded[0], rule, args, kwargs, traced_in(plain(args), plain(kwargs)) is not None)
         return _called(*self._guarded, args, kwargs)
 
     def __getattr__(self, name: str) -> Any:
@@ -91,96 +93,7 @@ class ClassOfSciPy:
 
 def _called(function: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The call with plain values; refused when it gets another, as an argument or from a function that it calls."""
-    builder = _traced_in(plain(args), plain(kwargs))
+    builder = traced_in(plain(args), plain(kwargs))
     if builder is not None:
         raise refused(builder, name, reasons.advice(name))
-    calls = _Calls(name)
-    args, kwargs = calls.watched(args), calls.watched(kwargs)
-    try:
-        result = function(*args, **kwargs)
-    except Exception:
-        calls.check()                                    # compiled code makes other errors of those that come out
-        raise
-    calls.check()
-    return result
-
-
-def _traced_in(*things: Any) -> Builder | None:
-    """The builder of a traced value in `things`, which may be a sparse matrix or a distribution of such values."""
-    found = builder_in(*things)
-    if found is not None:
-        return found
-    for thing in things:
-        if isinstance(thing, (list, tuple)):
-            found = _traced_in(*thing)
-        elif type(thing) is dict:
-            found = _traced_in(*thing.values())
-        elif isinstance(thing, np.ndarray) and thing.dtype == object:
-            found = _traced_in(*thing.ravel().tolist())
-        else:
-            parts = getattr(type(thing), "jitad_holds", None)
-            found = None if parts is None else _traced_in(*parts.fget(thing))
-        if found is not None:
-            return found
-    return None
-
-
-class _Calls:
-    """The functions of the user's that one call of SciPy's gets."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.refusal: Exception | None = None
-
-    def check(self) -> None:
-        if self.refusal is not None:
-            raise self.refusal
-
-    def watched(self, thing: Any) -> Any:
-        """`thing` with functions, also in lists, tuples and dicts, that raise rather than return a traced value."""
-        kind = type(thing)
-        if kind in (tuple, list):
-            new = [self.watched(t) for t in thing]
-            changed = any(a is not b for a, b in zip(new, thing, strict=True))
-            return kind(new) if changed else thing
-        if kind is dict:
-            items = {key: self.watched(value) for key, value in thing.items()}
-            return items if any(items[key] is not thing[key] for key in items) else thing
-        if kind is ClassOfSciPy:
-            return thing._guarded[0]
-        return self._watched_function(thing) if _calls_user(thing) else thing
-
-    def _watched_function(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **kwargs: Any) -> Any:
-            if self.refusal is not None:
-                raise self.refusal
-            try:
-                found = function(*args, **kwargs)
-            except ConcretizationError as error:
-                recorder = current()
-                before = getattr(recorder, "refusals", [])
-                before[:] = [e for e in before if e is not error]
-                self.refusal = self._refused(recorder)
-                raise self.refusal from error
-            builder = _traced_in(plain(found))
-            if builder is not None:
-                self.refusal = self._refused(builder)
-                raise self.refusal
-            return found
-        named = type(function) in (FunctionType, MethodType, partial)
-        return wraps(function, updated=())(call) if named else call
-
-    def _refused(self, builder: Any) -> Exception:
-        return refused(builder, f"{self.name} of a function that gives traced values", reasons.advice(self.name))
-
-
-def _calls_user(thing: Any) -> bool:
-    """Whether this is a callable that may come to a traced value."""
-    kind = type(thing)
-    if kind is FunctionType:
-        return not str(thing.__module__).startswith(("numpy", "scipy"))
-    if kind in (MethodType, partial):
-        return True
-    if issubclass(kind, (type, np.ufunc, BuiltinFunctionType)) or hasattr(kind, "_jitad_error"):
-        return False
-    return callable(thing) and not kind.__module__.startswith(("numpy", "scipy"))
+    return Watched(name).call(function, args, kwargs)
