@@ -13,6 +13,7 @@ import numpy as np
 
 from jitad.errors import UnsupportedOperationError
 from jitad.tape.builder import Value
+from jitad.tape.evaluate import evaluate
 from jitad.tape.types import Aval, Primitive
 
 custom = Primitive("custom", kind="custom", evaluate=lambda y, *rest, **params: y, infer=lambda y, *rest, **params: y,
@@ -33,6 +34,13 @@ solution = Primitive("solution", kind="solution", evaluate=lambda y, *reads, **p
 Params: `tape`, ``(y, *reads) -> F`` with F zero at y and of its shape, or, if `minimum`, a number that is least there;
 `apart`, how many of the first dimensions of y are of solutions that do not depend on each other. How y was found is not
 differentiated. The rules are in `jitad.passes.differentiate.solutions`; optimisation drops the node."""
+
+
+forwards = Primitive("forwards", kind="forwards", cost=1000, evaluate=lambda *inputs, tape: evaluate(tape, *inputs)[0],
+                     infer=lambda *avals, tape: tape.nodes[tape.outputs[0]].aval)
+"""The only output of the param `tape`, a function of few inputs that is differentiated forwards, in either mode: for
+loops whose number of steps is known when they have been made. The rules are in
+`jitad.passes.differentiate.forwards`; optimisation puts the tape in the node's place."""
 
 
 class Code:
@@ -70,4 +78,4 @@ def has_code(nodes: Sequence[Any]) -> bool:
     return any(n.prim is opaque or (n.prim.kind == "scan" and has_code(n.params["body"].nodes)) for n in nodes)
 
 
-__all__ = ["Code", "custom", "has_code", "opaque", "solution"]
+__all__ = ["Code", "custom", "forwards", "has_code", "opaque", "solution"]

@@ -118,7 +118,7 @@ REFUSED: dict[str, dict[str, str]] = {
     },
     "scipy.integrate": {
         "calls back": """BDF DOP853 DenseOutput LSODA OdeSolution OdeSolver RK23 RK45 Radau complex_ode cubature dblquad
-            nquad nsum ode odeint qmc_quad quad quad_vec quadrature romberg solve_bvp solve_ivp tanhsinh tplquad""",
+            nquad nsum ode qmc_quad quad quad_vec quadrature romberg solve_bvp tanhsinh tplquad""",
         "no rule yet": "cumulative_simpson",
         "roots and nodes": "lebedev_rule newton_cotes",
     },

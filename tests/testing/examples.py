@@ -97,6 +97,8 @@ EXAMPLES: dict[str, dict[str, tuple[str, tuple[Any, ...]]]] = {
         "comb": ("scipy.special.comb(x, 2.0)", (5.5,)), "multigammaln": ("scipy.special.multigammaln(x, 2)", (3.5,)),
         "polygamma": ("scipy.special.polygamma(1, x)", (v,)), "factorial": ("scipy.special.factorial(x)", (v,))},
     "scipy.integrate": {
+        "solve_ivp": ("scipy.integrate.solve_ivp(lambda t, s: -x * s, (0.0, 1.0), [1.0]).y[0, -1]", (1.5,)),
+        "odeint": ("scipy.integrate.odeint(lambda s, t: -x * s, 1.0, [0.0, 1.0])", (1.5,)),
         "simpson": ("scipy.integrate.simpson(x, x=y)", (v, up)), "romb": ("scipy.integrate.romb(x[:3])", (v,)),
         "cumulative_trapezoid": ("scipy.integrate.cumulative_trapezoid(x, y)", (v, up)),
         "fixed_quad": ("scipy.integrate.fixed_quad(np.sin, 0.0, x)[0]", (1.5,))},

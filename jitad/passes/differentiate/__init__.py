@@ -1,4 +1,4 @@
 """Differentiation, tape to tape."""
-from jitad.passes.differentiate import custom, solutions
+from jitad.passes.differentiate import custom, forwards, solutions
 
-__all__ = ["custom", "solutions"]
+__all__ = ["custom", "forwards", "solutions"]

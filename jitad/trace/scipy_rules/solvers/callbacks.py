@@ -111,8 +111,9 @@ def implicit(callback: SolverCallback, y: Any, apart: int, transform: Callable[[
     return recorder.value(number)
 
 
-def repeat(go: Any, state: Sequence[Any], step: Callable[..., tuple[Any, Sequence[Any]]]) -> list[Any]:
-    """While `go`, ``go, state = step(*state)``; the last state, which is a constant to derivatives."""
+def repeat(go: Any, state: Sequence[Any], step: Callable[..., tuple[Any, Sequence[Any]]],
+           stop: bool = True) -> list[Any]:
+    """While `go`, ``go, state = step(*state)``; the last state, which is a constant to derivatives if `stop`."""
     recorder = this_recorder()
     body = Body(recorder, ENDLESS)
     avals = [Aval(v.shape, v.dtype) for v in state]
@@ -124,7 +125,7 @@ def repeat(go: Any, state: Sequence[Any], step: Callable[..., tuple[Any, Sequenc
         tape, reads = body.close(results)
         start = [Value(recorder, as_value(recorder, v).number) for v in (go, *state)]
         finals, _ = loop(recorder, tape, start, [], reads, ENDLESS, until=True)
-        finals = [stop_gradient(v) if v.dtype.kind == "f" else v for v in finals[1:]]
+        finals = [stop_gradient(v) if stop and v.dtype.kind == "f" else v for v in finals[1:]]
     return [recorder.value(v.number) for v in finals]
 
 
