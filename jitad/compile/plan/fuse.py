@@ -106,6 +106,8 @@ def _forced(tape: Tape) -> set[int]:
             forced.update(_compared(tape, node.inputs[0]))
         if node.prim.rearranges and node.index_map is None and _takes_time(tape.nodes[node.inputs[0]]):
             forced.add(node.inputs[0])
+        if _compares(node):
+            forced.update(_read_twice(tape, number))
         if kind == "search":
             forced.add(views_of(tape, node.inputs[0])[-1])
         depth[number] = 1 + max((depth[i] for i in node.inputs if i not in forced), default=0)
@@ -121,6 +123,26 @@ def _takes_time(node: Node) -> bool:
     return not node.is_leaf and (node.prim.storable or node.prim.cost > 0)
 
 
+def _compares(node: Node) -> bool:
+    return node.prim.name in COMPARISONS
+
+
+def _read_twice(tape: Tape, number: int) -> list[int]:
+    """The values of which a comparison reads elements at two places, also inside of expressions: an element that is
+    computed again, in another order, may have another last bit, and would not be equal to itself."""
+    ways: dict[int, set[int]] = {}
+    seen: set[int] = set()
+    stack = list(tape.nodes[number].inputs)
+    while stack and len(seen) < DEEP:
+        way = stack.pop()
+        source = views_of(tape, way)[-1]
+        ways.setdefault(source, set()).add(way)
+        if source not in seen and tape.nodes[source].elementwise and tape.nodes[source].aval.ndim:
+            stack.extend(tape.nodes[source].inputs)
+        seen.add(source)
+    return [source for source, found in ways.items() if len(found) > 1 and _takes_time(tape.nodes[source])]
+
+
 def _compared(tape: Tape, number: int) -> list[int]:
     """The source of `number`, of which an extremum is taken, if it is compared with something too: with the
     extremum, perhaps, to which an element computed again, with another last bit, would not be equal."""
@@ -128,10 +150,9 @@ def _compared(tape: Tape, number: int) -> list[int]:
     stack = [source] if tape.nodes[source].elementwise else []
     while stack:
         for user in tape.uses[stack.pop()]:
-            prim = tape.nodes[user].prim
-            if prim.name in COMPARISONS:
+            if _compares(tape.nodes[user]):
                 return [source]
-            if prim.rearranges:
+            if tape.nodes[user].prim.rearranges:
                 stack.append(user)
     return []
 
