@@ -72,29 +72,29 @@ REFUSED: dict[str, dict[str, str]] = {
             roots_laguerre roots_legendre roots_sh_chebyt roots_sh_chebyu roots_sh_jacobi roots_sh_legendre s_roots
             sh_chebyt sh_chebyu sh_jacobi sh_legendre t_roots ts_roots u_roots us_roots y0_zeros y1_zeros y1p_zeros
             yn_zeros ynp_zeros""",
-        "no rule yet": """agm airye assoc_legendre_p assoc_legendre_p_all bdtri bdtrik bdtrin bei beip
-            ber berp besselpoly btdtria btdtrib chdtriv chndtr chndtridf chndtrinc chndtrix cosdg cotdg diric elliprc
-            elliprd elliprf elliprg elliprj eval_chebyc eval_chebys eval_sh_chebyt eval_sh_chebyu eval_sh_jacobi
-            eval_sh_legendre factorial2 factorialk fdtri fdtridfd gdtria gdtrib gdtrix h1vp h2vp hankel1 hankel1e
-            hankel2 hankel2e hyp0f1 it2i0k0 it2j0y0 it2struve0 itairy iti0k0 itj0y0 itmodstruve0 itstruve0 jve kei
-            keip kelvin ker kerp kolmogi kolmogorov lambertw legendre_p legendre_p_all log_wright_bessel lpmv
-            mathieu_a mathieu_b mathieu_cem mathieu_modcem1 mathieu_modcem2 mathieu_modsem1 mathieu_modsem2 mathieu_sem
-            modfresnelm modfresnelp modstruve nbdtri nbdtrik nbdtrin ncfdtr ncfdtri ncfdtridfd ncfdtridfn ncfdtrinc
-            nctdtr nctdtridf nctdtrinc nctdtrit nrdtrimn nrdtrisd obl_ang1 obl_ang1_cv obl_cv obl_rad1 obl_rad1_cv
-            obl_rad2 obl_rad2_cv pbdv pbvv pbwa pdtri pdtrik pro_ang1 pro_ang1_cv pro_cv pro_rad1 pro_rad1_cv pro_rad2
-            pro_rad2_cv radian round sindg smirnov smirnovi sph_harm_y sph_harm_y_all sph_legendre_p
-            sph_legendre_p_all spherical_in spherical_jn spherical_kn spherical_yn stdtridf stirling2 struve tandg
-            tklmbda voigt_profile wofz wright_bessel wrightomega yve clpmn lpmn lpn sph_harm""",
+        "no rule yet": """agm airye assoc_legendre_p assoc_legendre_p_all bdtri bdtrik bdtrin bei beip ber berp
+            besselpoly btdtria btdtrib chdtriv chndtr chndtridf chndtrinc chndtrix cosdg cotdg diric
+            elliprc elliprd elliprf elliprg elliprj eval_chebyc eval_chebys eval_sh_chebyt
+            eval_sh_chebyu eval_sh_jacobi eval_sh_legendre factorial2 factorialk fdtri fdtridfd
+            gdtria gdtrib gdtrix h1vp h2vp hankel1 hankel1e hankel2 hankel2e hyp0f1 it2i0k0 it2j0y0
+            it2struve0 itairy iti0k0 itj0y0 itmodstruve0 itstruve0 jve kei keip kelvin ker kerp
+            kolmogi kolmogorov lambertw legendre_p legendre_p_all log_wright_bessel lpmv mathieu_a
+            mathieu_b mathieu_cem mathieu_modcem1 mathieu_modcem2 mathieu_modsem1 mathieu_modsem2
+            mathieu_sem modfresnelm modfresnelp modstruve nbdtri nbdtrik nbdtrin ncfdtr ncfdtri
+            ncfdtridfd ncfdtridfn ncfdtrinc nctdtr nctdtridf nctdtrinc nctdtrit nrdtrimn nrdtrisd
+            obl_ang1 obl_ang1_cv obl_cv obl_rad1 obl_rad1_cv obl_rad2 obl_rad2_cv pbdv pbvv pbwa
+            pdtri pdtrik pro_ang1 pro_ang1_cv pro_cv pro_rad1 pro_rad1_cv pro_rad2 pro_rad2_cv
+            radian round sindg smirnov smirnovi sph_harm_y sph_harm_y_all sph_legendre_p
+            sph_legendre_p_all spherical_in spherical_jn spherical_kn spherical_yn stdtridf
+            stirling2 struve tandg tklmbda wright_bessel wrightomega yve clpmn lpmn lpn sph_harm""",
     },
     "scipy.linalg": {
         "low level": "find_best_blas_type get_blas_funcs get_lapack_funcs",
-        "no rule yet": """bandwidth cdf2rdf cho_solve_banded cholesky_banded clarkson_woodruff_transform companion
-            convolution_matrix cossin diagsvd eig_banded eigh_tridiagonal eigvals_banded
-            eigvalsh_tridiagonal expm_cond expm_frechet fiedler fiedler_companion funm
-            hessenberg ishermitian issymmetric khatri_rao kron ldl leslie matmul_toeplitz matrix_balance
-            null_space ordqz orth orthogonal_procrustes pinvh qr_delete qr_insert qr_multiply qr_update qz rq rsf2csf
-            schur solve_continuous_are solve_discrete_are solve_toeplitz
-            subspace_angles tri tril triu""",
+        "no rule yet": """bandwidth cdf2rdf cho_solve_banded cholesky_banded clarkson_woodruff_transform cossin diagsvd
+            eig_banded eigh_tridiagonal eigvals_banded expm_cond expm_frechet fiedler_companion funm
+            hessenberg ishermitian issymmetric kron ldl matrix_balance null_space ordqz orth
+            orthogonal_procrustes qr_delete qr_insert qr_multiply qr_update qz rq rsf2csf schur
+            solve_continuous_are solve_discrete_are subspace_angles tri tril triu""",
     },
     "scipy.stats": {
         "statistics": """Covariance Mixture Binomial Logistic Normal Uniform abs alexandergovern anderson

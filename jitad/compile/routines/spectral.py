@@ -320,12 +320,14 @@ def eig(code: RoutineCode, out: Any, a: Any, batch: int, n: int, packed: int = 0
     """Rows of eigenvalue and eigenvector of each general matrix, which must be finite."""
     if not n:
         return
-    size, width, length = (1 + packed) * n * n, 2 + 2 * n, 68 * n
-    copy, w, v = code.work(size), code.work(2 * n), code.work(size)
+    size, width, length, element = (1 + packed) * n * n, 2 + 2 * n, 68 * n, code.kind
+    code.compute_in_double()
+    copy, w, v, wide, rows = (code.work(count) for count in (size, 2 * n, size, size, n * width))
     scratch, reals = code.work((1 + packed) * length), code.work(2 * n)
 
     def each(i: Index) -> None:
-        target, source = code.at(out, code.mul(i, n * width)), code.at(a, code.mul(i, size))
+        target, given, source = code.at(out, code.mul(i, n * width)), code.at(a, code.mul(i, size)), wide
+        code.loop(0, size, lambda j: code.store(code.wide(code.load(given, j)), source, j))
         nothing = code.folded(0, size, code.number(0.0), lambda j, total: code.builder.fadd(
             total, code.times(code.load(source, j), code.number(0.0))))
         code.require(code.builder.fcmp_ordered("==", nothing, code.number(0.0)))
@@ -338,7 +340,12 @@ def eig(code: RoutineCode, out: Any, a: Any, batch: int, n: int, packed: int = 0
             code.lapack("geev", "N", "V", n, copy, n, w, code.at(w, n), code.null(), 1, v, n, scratch, length,
                         code.info)
         code.require(code.succeeded())
-        code.rolled(0, n, lambda j: _eigen_row(code, code.at(target, code.mul(j, width)), w, v, n, j, packed))
+        code.rolled(0, n, lambda j: _eigen_row(code, code.at(rows, code.mul(j, width)), w, v, n, j, packed))
+
+        def result(j: Index) -> None:
+            value = code.load(rows, j)
+            code.store(value if element is code.kind else code.builder.fptrunc(value, element), target, j)
+        code.loop(0, n * width, result)
     code.rolled(0, batch, each)
 
 

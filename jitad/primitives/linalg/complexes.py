@@ -291,7 +291,8 @@ csvd = Primitive("csvd", evaluate=_csvd, infer=_csvd_infer, vjp=_csvd_vjp, jvp=_
 # --- general matrices --------------------------------------------------------------------------
 
 def _eig(a: Any, packed: bool = False) -> Any:
-    w, v = np.linalg.eig(_complex(a) if packed else a)
+    """In double precision, so that rounding does not decide the signs of real vectors, which no convention fixes."""
+    w, v = np.linalg.eig(np.asarray(_complex(a) if packed else a, complex if packed else float))
     rows = np.swapaxes(v, -1, -2)
     return np.concatenate([np.stack([w.real, w.imag], -1), rows.real, rows.imag], axis=-1).astype(a.dtype)
 

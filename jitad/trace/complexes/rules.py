@@ -27,7 +27,7 @@ def substitute(original: Any, impl: Any) -> Any:
 
 def ufunc(numpy_ufunc: np.ufunc, *operands: Any) -> Any:
     """``numpy_ufunc(*operands)``, one of which is complex."""
-    from jitad.trace.complexes import circular  # noqa: F401  (fills the table)
+    from jitad.trace.complexes import circular, faddeeva  # noqa: F401  (fills the table)
     from jitad.trace.complexes.ufuncs import apply
 
     return apply(numpy_ufunc, *operands)

@@ -12,7 +12,7 @@ from jitad.primitives.linalg.banded import shifted_rows
 from jitad.primitives.view import broadcast_to, expand_dims
 from jitad.primitives.view import squeeze as drop
 from jitad.trace.attempts import require_finite
-from jitad.trace.dispatch import as_value, lift_all, lift_with, refused
+from jitad.trace.dispatch import as_value, builder_in, lift_all, lift_with, refused
 from jitad.trace.numpy_rules.shapes.shape import ravel
 from jitad.trace.substitutes import substitute
 from jitad.trace.ufuncs import as_float
@@ -100,3 +100,108 @@ def _operands(ab: Any, b: Any, name: str) -> tuple[Any, Any, bool]:
     return cast(ab, dtype), expand_dims(b, (1,)) if vector else b, vector
 
 
+# --- what is made of vectors -------------------------------------------------------------------
+
+@substitute("scipy.linalg", "companion")
+def companion(a: Any) -> Any:
+    a, = lift_all(a)
+    if a.ndim != 1:
+        raise refused(a, "scipy.linalg.companion of arrays with several dimensions", "pass a vector")
+    if a.shape[0] < 2:
+        raise ValueError("The length of `a` along the last axis must be at least 2.")
+    if a[0] == 0:
+        raise ValueError("The first coefficient(s) of `a` (i.e. elements of `a[..., 0]`) must not be zero.")
+    a = as_float(a)
+    return np.concatenate([(-a[1:] / a[0])[None], np.eye(a.shape[0] - 1, dtype=a.dtype)[:-1]], axis=0)
+
+
+@substitute("scipy.linalg", "convolution_matrix")
+def convolution_matrix(a: Any, n: Any, mode: str = "full") -> Any:
+    a, = lift_all(a)
+    if n <= 0:
+        raise ValueError("n must be a positive integer.")
+    if mode not in ("full", "valid", "same"):
+        raise ValueError("'mode' argument must be one of ('full', 'valid', 'same')")
+    if a.ndim != 1:
+        raise refused(a, "scipy.linalg.convolution_matrix of arrays with several dimensions", "pass a vector")
+    m, n = a.shape[0], int(n)
+    whole = toeplitz(np.concatenate([a, np.zeros(n - 1, a.dtype)]), np.concatenate([a[:1], np.zeros(n - 1, a.dtype)]))
+    if mode == "full":
+        return whole
+    cut = min(m, n) - 1
+    if mode == "valid":
+        return whole[cut:m + n - 1 - cut]
+    return whole[cut // 2:cut // 2 + max(m, n)]
+
+
+@substitute("scipy.linalg", "khatri_rao")
+def khatri_rao(a: Any, b: Any) -> Any:
+    a, b = lift_all(a, b)
+    if a.ndim != 2 or b.ndim != 2:
+        raise ValueError("The both arrays should be 2-dimensional.")
+    if a.shape[1] != b.shape[1]:
+        raise ValueError("The number of columns for both arrays should be equal.")
+    return (a[:, None, :] * b).reshape((-1, a.shape[1]))
+
+
+@substitute("scipy.linalg", "leslie")
+def leslie(f: Any, s: Any) -> Any:
+    f, s = lift_all(f, s)
+    if f.ndim != 1 or s.ndim != 1:
+        raise refused(f, "scipy.linalg.leslie of arrays with several dimensions", "pass vectors")
+    if f.shape[0] != s.shape[0] + 1:
+        raise ValueError("The length of s must be one less than the length of f.")
+    dtype = np.result_type(f.dtype, s.dtype)
+    return np.concatenate([cast(f, dtype)[None], np.eye(s.shape[0], f.shape[0], dtype=dtype) * cast(s, dtype)[:, None]])
+
+
+@substitute("scipy.linalg", "fiedler")
+def fiedler(a: Any) -> Any:
+    a = _at_least(lift_all(a)[0], 1)
+    return np.absolute(a[..., :, None] - a[..., None, :])
+
+
+def _column_and_row(c_or_cr: Any) -> Any:
+    return toeplitz(*c_or_cr) if isinstance(c_or_cr, tuple) else toeplitz(c_or_cr)
+
+
+@substitute("scipy.linalg", "solve_toeplitz")
+def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Any:
+    """By a general factorization, in cubic time."""
+    lifted = lift_with(b, *(c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr,)))
+    require_finite(check_finite, lifted)
+    matrix = _column_and_row(c_or_cr) if builder_in(c_or_cr) is not None else as_value(
+        lifted.builder, _plain_toeplitz(c_or_cr))
+    return np.linalg.solve(matrix, lifted)
+
+
+def _plain_toeplitz(c_or_cr: Any) -> Any:
+    from scipy.linalg import toeplitz as original
+
+    return original(*c_or_cr) if isinstance(c_or_cr, tuple) else original(c_or_cr)
+
+
+@substitute("scipy.linalg", "matmul_toeplitz")
+def matmul_toeplitz(c_or_cr: Any, x: Any, check_finite: bool = False, workers: Any = None) -> Any:
+    lifted = lift_with(x, *(c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr,)))
+    require_finite(check_finite, lifted)
+    matrix = _column_and_row(c_or_cr) if builder_in(c_or_cr) is not None else _plain_toeplitz(c_or_cr)
+    return matrix @ lifted
+
+
+@substitute("scipy.linalg", "eigvalsh_tridiagonal")
+def eigvalsh_tridiagonal(d: Any, e: Any, select: str = "a", select_range: Any = None, **options: Any) -> Any:
+    d, e = lift_all(d, e)
+    if select not in ("a", 0, "all"):
+        raise refused(d, "scipy.linalg.eigvalsh_tridiagonal of some of the values", "choose among all of them")
+    return np.linalg.eigvalsh(np.diag(as_float(d)) + np.diag(as_float(e), -1) + np.diag(as_float(e), 1))
+
+
+@substitute("scipy.linalg", "pinvh")
+def pinvh(a: Any, atol: Any = None, rtol: Any = None, lower: bool = True, return_rank: bool = False,
+          check_finite: bool = True) -> Any:
+    a, = lift_all(a)
+    if atol is not None or rtol is not None or return_rank or not lower:
+        raise refused(a, "scipy.linalg.pinvh with options", "use numpy.linalg.pinv(a, hermitian=True)")
+    require_finite(check_finite, a)
+    return np.linalg.pinv(a, hermitian=True)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.linalg
+from scipy import special
 
 from jitad import jit, jit_grad
 from jitad.call.build.specialize import build
@@ -184,7 +185,16 @@ PRODUCTS = {
     "scipy eig": lambda z, w, x: scipy.linalg.eig(np.outer(x, x[::-1]) + np.diag(x)), "scipy norm": lambda z, w, x: (
         scipy.linalg.norm(square(z, w, x))),
     "multi_dot": lambda z, w, x: np.linalg.multi_dot([z, square(z, w, x), x])}
-FAMILIES = {"elementwise": ELEMENTWISE, "arithmetic": ARITHMETIC, "structure": STRUCTURE, "products": PRODUCTS}
+def near_and_far(z):
+    """Small, usual and large arguments, in all quadrants."""
+    return np.concatenate([0.1 * z, z, -2 * z, z.conj() * 1j, 30 * z[:1] + 20j * z[:1].real ** 2])
+
+
+ERRORS = {name: lambda z, w, x, name=name: getattr(special, name)(near_and_far(z)[:12]) for name in ("erf", "erfc")}
+ERRORS["wofz"] = lambda z, w, x: special.wofz(near_and_far(0.7 * z))
+ERRORS["erfcx"] = lambda z, w, x: special.erfcx(z[:2])
+FAMILIES = {"errors": ERRORS, "elementwise": ELEMENTWISE,
+            "arithmetic": ARITHMETIC, "structure": STRUCTURE, "products": PRODUCTS}
 
 
 def of_real(case):

@@ -37,4 +37,20 @@ MATRICES = [
     (f"np.abs({L}eig(x, right=False))", g), (f"{L}eigvals(x)", g[:3]), (f"{L}logm(x)", r @ r.T),
     (f"{L}logm(x)", r), (f"{L}fractional_matrix_power(x, y)", r, 0.3), (f"{L}signm(x)", r), (f"{L}cosm(x)", g),
     (f"{L}sinm(x)", g), (f"{L}tanm(x)", 0.4 * g), (f"{L}coshm(x)", g), (f"{L}sinhm(x)", g), (f"{L}tanhm(x)", g)]
-TABLE = SAMPLES + MATRICES
+STRUCTURED = [
+    (f"{L}companion(x)", p), (f"{L}companion(x)", p[:1]), (f"{L}companion(x)", np.array([0.0, 1.0, 2.0])),
+    *((f"{L}convolution_matrix(x, {n}, '{mode}')", v) for n in (3, 9) for mode in ("full", "same", "valid")),
+    (f"{L}convolution_matrix(x, 0)", v), (f"{L}khatri_rao(x, y)", m, q), (f"{L}khatri_rao(x, y)", m, q[:, :2]),
+    (f"{L}leslie(x, y)", p, p[:5] / 3), (f"{L}leslie(x, y)", p, p), (f"{L}fiedler(x)", v),
+    (f"{L}solve_toeplitz(x, y)", p + 4 * np.eye(6)[0], w),
+    (f"{L}solve_toeplitz((x, z), y)", p + 4 * np.eye(6)[0], w, p),
+    (f"{L}solve_toeplitz([3.0, 1, 0, 0, 0, 0.5], x)", v), (f"{L}matmul_toeplitz((x, y), z)", v, w[:3], m.T[:3]),
+    (f"{L}eigvalsh_tridiagonal(x, y)", v, p[:5]), (f"{L}pinvh(x)", r @ r.T)]
+
+E = "scipy.special."
+far = np.array([0.0, -0.3, 2.0, -7.5, 40.0, 1e4])
+SPECIAL = [
+    (f"{E}voigt_profile(x, y, z)", v, 0.7, p), (f"{E}voigt_profile(x, 1.3, y)", far, 0.2),
+    (f"{E}voigt_profile(x, y, 0.0)", v, p), (f"{E}voigt_profile(x, 0.0, y)", v, 0.4),
+    (f"{E}voigt_profile(x, y, 1e-6)", far[:4], 0.9), (f"np.real({E}wofz(x)), np.imag({E}wofz(x))", far)]
+TABLE = SAMPLES + MATRICES + STRUCTURED + SPECIAL

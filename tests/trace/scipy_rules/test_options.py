@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import pytest
 import scipy.linalg
+import scipy.special
 import scipy.stats  # noqa: F401
 
 from tests.trace.numpy_rules.test_options import check
