@@ -28,6 +28,9 @@ class Chain:
     inputs: list[Value] = field(default_factory=list)
 
 
+FEW = 4               # times that each of some values comes in a list, on average, from which each is stacked once
+
+
 class Unfit(Exception):
     """The nodes are better left as they are."""
 
@@ -154,7 +157,12 @@ class LoopBuilder:
         if len({(v.shape, v.dtype) for v in values}) != 1:
             raise Unfit
         _storable(values[0].aval)
-        return concatenate(*(expand_dims(v, (0,)) for v in values), axis=0)
+        place = {number: i for i, number in enumerate(dict.fromkeys(v.number for v in values))}
+        few = len(place) * FEW <= len(values)           # as when a value depends on the step modulo something
+        parts = [emitter.builder.value(n) for n in place] if few else values
+        stack = concatenate(*(expand_dims(v, (0,)) for v in parts), axis=0)
+        return gather(stack, emitter.builder.const(np.array([place[v.number] for v in values])), axes=(0,)) if (
+            few) else stack
 
     def _rows(self, stack: Value, number: int) -> Value:
         """The view `number` of each row of a stack."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from jitad import value_and_grad
 from jitad.cache.keys.identity import unwrap
 from jitad.passes.reroll.reroll import reroll
 from jitad.tape.evaluate import evaluate
@@ -198,9 +199,26 @@ def integers(q, y):
     return x
 
 
+def every_third(q, y):
+    x = q[3]
+    for t in range(240):
+        x = np.sin(x) + t % 7 * q[0] if t % 3 else x * 0.9
+    return x
+
+
+def weekdays(q, y):
+    x = 0.0
+    for t in range(120):
+        x = 0.9 * x + q[t % 4] * q[1] * y[t % len(y)] if t >= 40 else x + q[t % 4]
+        if t % 2 == 0:
+            x = np.sin(x)
+    return x
+
+
 LOOPS = [ar2, ar_states, seasonal, garch_list, garch_slots, every_other_slot, rows, hmm_scalars, hmm_vectors, kalman,
          euler, rk4, grid, cumulative, fixed_point, constants, backwards, two_loops, backward_pass, windows, groups,
-         sorted_groups, odd_ends, branch_on_data, last_inside, matrices, integers]
+         sorted_groups, odd_ends, branch_on_data, last_inside, matrices, integers,
+         every_third, weekdays]
 
 
 def nodes_of(tape):
@@ -216,6 +234,18 @@ def test_a_loop_becomes_a_scan_that_gives_the_same(f):
         inputs = [Q + 0.1 * rng.normal(size=4), Y + 0.2 * rng.normal(size=T), *recording.captured]
         for a, b in zip(evaluate(plain, *inputs), evaluate(short, *inputs), strict=True):
             np.testing.assert_allclose(b, a, rtol=1e-11, atol=1e-13)
+
+
+def test_values_that_come_again_and_again_are_stacked_once():
+    """The length of a loop does not show on the tape, nor on that of its derivative."""
+    def steps(q, y, count):
+        x = q[3]
+        for t in range(count):
+            x = np.sin(x) + t % 7 * q[0] if t % 3 else x * 0.9
+        return x
+
+    tapes = [value_and_grad(steps, on_mismatch="silent").compile(Q, Y, count).tape for count in (210, 840)]
+    assert len(tapes[0]) == len(tapes[1]) < 200
 
 
 @pytest.mark.parametrize("f", LOOPS, ids=lambda f: f.__name__)
