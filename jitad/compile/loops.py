@@ -40,6 +40,7 @@ import numpy as np
 from jitad.tape.expr import Expr
 
 SHORT = 100       # statements outside of loops up to which they are compiled as carefully as loops
+ENDLESS = 1 << 40 # elements of a buffer of which a piece is not told how many there are
 TINY = 4          # steps up to which a loop does not run in vector lanes
 DTYPE_TAGS = {"float64": "f8", "float32": "f4", "int64": "i8", "int32": "i4", "int16": "i2", "int8": "i1",
               "uint8": "u1", "uint16": "u2", "uint32": "u4", "bool": "b1"}
@@ -201,6 +202,11 @@ class Program:
     def straight(self) -> bool:
         """Whether much of the code runs once: then it should be small rather than fast."""
         return _once(self.body) > SHORT
+
+    @property
+    def general(self) -> bool:
+        """Whether it is told all lengths, and so may be of use to other kernels."""
+        return any(isinstance(p, Buffer) and p.size == ENDLESS for p in self.parameters)
 
     @property
     def fails(self) -> bool:

@@ -18,7 +18,7 @@ from jitad.compile.loops import Calls
 SHIFT = 48
 
 
-def emit_calls(builder: IRBuilder, s: Calls, pieces: Sequence[ir.IRFunction], pointers: Mapping[str, Any],
+def emit_calls(builder: IRBuilder, s: Calls, pieces: Sequence[ir.IRValue], pointers: Mapping[str, Any],
                sizes: Mapping[str, int], unless: Callable[[Any, Any], None]) -> None:
     """`pointers` are the buffers and `sizes` the bytes of their elements; ``unless(condition, status)`` leaves the
     kernel."""

@@ -19,6 +19,7 @@ from jitad.compile.emit.transpose import emit_transpose
 from jitad.compile.llvm import ir
 from jitad.compile.llvm.builder import CONTRACT, FREE_ORDER, IRBuilder
 from jitad.compile.llvm.ir import BOOL, INT8, INT32, INT64, RAW
+from jitad.compile.llvm.object_cache import compile_once
 from jitad.compile.llvm.workspace import given, part, taken
 from jitad.compile.loops import (
     STATUS_MEMORY,
@@ -45,6 +46,7 @@ from jitad.compile.scalar.expressions import TYPES, build, constant
 from jitad.tape.expr import Expr
 
 MEMORY: dict[str, ir.Type] = {**TYPES, "b1": INT8}
+PIECE = "jitad_piece"         # the function of a piece that is compiled by itself
 STACK_BYTES = 32768           # work arrays live on the stack, the small ones first, up to this size in all
 LINE, APART = 64, 192         # a line of the cache; further bytes, so that large arrays do not all begin a page
 READABLE = 64                 # constants of more elements are written as bytes
@@ -67,7 +69,7 @@ def parameter_types(program: Program) -> list[ir.Type]:
 
 
 def emit_llvm(program: Program, module: ir.Module, name: str, piece: bool = False) -> ir.IRFunction:
-    """Build the kernel of `program` in `module`; or a piece of one, which is called from there alone."""
+    """Build the kernel of `program` in `module`; or a `piece` of one, which is called from there alone."""
     function = ir.IRFunction(module, INT64, parameter_types(program), name, "internal" if piece else "",
                              "nounwind noinline" if piece else "", apart=True)
     _Emitter(program, function).run()
@@ -308,10 +310,19 @@ class _Emitter:
         self._unless(self.builder.icmp_signed("==", status, INT64(0)), status)
 
     def _calls(self, s: Calls) -> None:
-        module = self.function.module
-        pieces = [emit_llvm(program, module, module.unique("jitad_piece"), piece=True) for program in s.pieces]
+        pieces = [self._piece(program) for program in s.pieces]
         sizes = {name: NUMPY_SIZE[b.dtype] for name, b in self.buffers.items()}
         emit_calls(self.builder, s, pieces, self.pointers, sizes, self._unless)
+
+    def _piece(self, program: Program) -> Any:
+        """One that may be of use elsewhere is compiled by itself, once; others in the kernel."""
+        module = self.function.module
+        if not program.general:
+            return emit_llvm(program, module, module.unique("jitad_piece"), piece=True)
+        own = ir.Module()
+        kind = emit_llvm(program, own, PIECE).type.pointee
+        module.held.append(compile_once(own, "(piece)"))
+        return ir.function_at(module.held[-1].address(PIECE), kind)
 
     def _stop(self, s: Stop) -> None:
         further = self.function.append_basic_block("further")

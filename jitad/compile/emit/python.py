@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from jitad.compile.loops import (
+    ENDLESS,
     Accumulator,
     Assign,
     Buffer,
@@ -38,7 +39,6 @@ INFIX = {"add": ("+", 5), "sub": ("-", 5), "mul": ("*", 6), "div": ("/", 6), "fl
          "lt": ("<", 0), "le": ("<=", 0), "gt": (">", 0), "ge": (">=", 0), "eq": ("==", 0), "ne": ("!=", 0)}
 NUMPY_TYPES = {"f8": "np.float64", "f4": "np.float32", "i8": "np.int64", "b1": "np.bool_", "i4": "np.int32",
                "i2": "np.int16", "i1": "np.int8", "u1": "np.uint8", "u2": "np.uint16", "u4": "np.uint32"}
-ENDLESS = 1 << 40     # elements of a buffer of which a piece is not told how many there are
 LISTED = 100          # elements of a constant array that are printed as numbers
 BUILTINS = frozenset({"abs", "min"})
 NARROW = frozenset({"f4", "i4", "i2", "i1", "u1", "u2", "u4"})

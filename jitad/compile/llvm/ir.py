@@ -167,6 +167,11 @@ class Global(IRValue):
         return Global(self.type.pointee, self.name, self.written())
 
 
+def function_at(address: int, kind: FunctionType) -> IRValue:
+    """A function of this process."""
+    return IRValue(kind.as_pointer(), f"inttoptr (i64 {address} to ptr)")
+
+
 class Phi(IRValue):
     """One value for each block from which another one is entered."""
 
@@ -195,6 +200,7 @@ class Module:
     def __init__(self) -> None:
         self.globals: dict[str, Global] = {}
         self.metadata: list[str] = []
+        self.held: list[Any] = []               # what has the code that is called by address
 
     def __str__(self) -> str:
         notes = [f"!{number} = {text}" for number, text in enumerate(self.metadata)]

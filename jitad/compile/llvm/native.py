@@ -28,11 +28,12 @@ _numbers = itertools.count()   # of libraries, whose names are never used twice
 @dataclass(frozen=True)
 class Native:
     """Compiled code; it lives as long as this handle. `seconds`: parsing, optimising, generating code.
-    `code` is the object file, which `load_code` takes in another process."""
+    `code` is the object file, which `load_code` takes in another process; `held` has other code that it calls."""
 
     library: Any
     seconds: tuple[float, float, float]
     code: bytes = b""
+    held: tuple[Any, ...] = ()
     _found: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def address(self, name: str) -> int:
@@ -106,7 +107,8 @@ def compile_module(source: str | Module, level: int = 2, vector_width: int = VEC
     optimise(module, machine, level)
     optimised = time.perf_counter()
     code = machine.emit_object(module)
-    return Native(_linked(code), (parsed - start, optimised - parsed, time.perf_counter() - optimised), code)
+    return Native(_linked(code), (parsed - start, optimised - parsed, time.perf_counter() - optimised), code,
+                  tuple(source.held) if isinstance(source, Module) else ())
 
 
 @cache

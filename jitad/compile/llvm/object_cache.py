@@ -7,6 +7,7 @@ the text says all that the code does.
 from __future__ import annotations
 
 import hashlib
+import weakref
 from collections.abc import Sequence
 from functools import cache as once
 from pathlib import Path
@@ -24,6 +25,18 @@ from jitad.version import __version__
 def build_id() -> str:
     """The id of the files that this process runs: other builds make other code."""
     return files_id(str(Path(__file__).parents[2]), *cache.__path__)
+
+
+_living: weakref.WeakValueDictionary[str, Native] = weakref.WeakValueDictionary()
+
+
+def compile_once(module: Module, name: str) -> Native:
+    """`compile_cached` for code that several kernels of this process call, as long as one of them holds it."""
+    text = str(module)
+    found = _living.get(text)
+    if found is None:
+        found = _living[text] = compile_cached(module, name)
+    return found
 
 
 def compile_cached(module: Module, name: str, nodes: Sequence[Node] = ()) -> Native:

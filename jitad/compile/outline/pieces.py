@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from jitad.compile.loops import (
+    ENDLESS,
     STATUS_GUARD,
     Accumulator,
     Buffer,
@@ -25,12 +26,11 @@ from jitad.tape.builder import Builder
 from jitad.tape.expr import Expr, call, cast, const, load, var
 from jitad.tape.types import Aval, Node, Primitive
 
-ANY = 1 << 40                 # elements of a buffer of which a piece is not told how many there are
 WAYS = {0: "0", 1: "1"}       # how an operand is walked along the innermost loop, else by a stride
 Element = Callable[[list[Expr]], Expr]
 
 
-def buffer(name: str, dtype: str, kind: str = "input", size: int = ANY) -> Buffer:
+def buffer(name: str, dtype: str, kind: str = "input", size: int = ENDLESS) -> Buffer:
     return Buffer(name, dtype, (size,), kind)
 
 

@@ -1,6 +1,8 @@
 """Kernels that are made of calls of a few pieces of code."""
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -136,3 +138,17 @@ def test_memory_is_shared_by_what_does_not_live_at_one_time():
             apart = a.last < b.first or b.last < a.first
             assert apart or a.offset + a.size <= b.offset or b.offset + b.size <= a.offset
     assert size < sum(s.size for s in slots) / 4
+
+
+def test_kernels_share_pieces_and_hold_them():
+    """What was compiled for one is called by another, also when the first is gone."""
+    x = np.linspace(0.1, 1, 300)
+    first = jitad.jit(lambda x: np.sum(np.sin(x) * x), tier="machine").compile(x)
+    second = jitad.jit(lambda x: np.sum(np.sin(x[:250]) * x[:250]), tier="machine").compile(x)
+    held = [set(map(id, c._kernel.native.held)) for c in (first, second)]
+    assert held[0] and held[0] == held[1]
+    expected = np.sum(np.sin(x[:250]) * x[:250])
+    del first
+    jitad.cache.clear()
+    gc.collect()
+    assert second.kernel(x) == pytest.approx(expected, rel=1e-14)
