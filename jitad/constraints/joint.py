@@ -86,7 +86,7 @@ def by_vector(function: Callable[..., Any], name: str) -> Call:
     return lambda values, data: function(values[name], *data)
 
 
-class Part(NamedTuple):
+class Stretch(NamedTuple):
     """A parameter, whether it is integrated over, and where its free numbers lie among those of its kind."""
 
     name: str
@@ -96,7 +96,7 @@ class Part(NamedTuple):
     end: int
 
 
-def split_values(parts: tuple[Part, ...], theta: Any, b: Any, jacobian: bool) -> tuple[dict[str, Any], Any]:
+def split_values(parts: tuple[Stretch, ...], theta: Any, b: Any, jacobian: bool) -> tuple[dict[str, Any], Any]:
     """The values by name, and the log-Jacobian of the random ones; with `jacobian`, of all."""
     values: dict[str, Any] = {}
     total: Any = 0.0
@@ -108,7 +108,7 @@ def split_values(parts: tuple[Part, ...], theta: Any, b: Any, jacobian: bool) ->
     return values, total
 
 
-def loss_of(call: Call, parts: tuple[Part, ...], jacobian: bool) -> Callable[..., Any]:
+def loss_of(call: Call, parts: tuple[Stretch, ...], jacobian: bool) -> Callable[..., Any]:
     """Minus the log density, of the fixed and the random free numbers."""
     def loss(theta: Any, b: Any, *data: Any) -> Any:
         values, log_jacobian = split_values(parts, theta, b, jacobian)
@@ -137,7 +137,7 @@ def along(slope: Callable[..., Any], jvp: Callable[..., Any]) -> Callable[..., A
     return change
 
 
-def chosen_values(parts: tuple[Part, ...], random: bool) -> Callable[..., Any]:
+def chosen_values(parts: tuple[Stretch, ...], random: bool) -> Callable[..., Any]:
     """The values of the random parameters, or those of the others."""
     names = tuple(part.name for part in parts if part.random is random)
 
@@ -147,7 +147,7 @@ def chosen_values(parts: tuple[Part, ...], random: bool) -> Callable[..., Any]:
     return chosen
 
 
-def reported(parts: tuple[Part, ...], call: Call) -> Callable[..., Any]:
+def reported(parts: tuple[Stretch, ...], call: Call) -> Callable[..., Any]:
     """What a further function gives of all values."""
     def report(theta: Any, b: Any, *data: Any) -> Any:
         return call(split_values(parts, theta, b, False)[0], data)

@@ -17,7 +17,7 @@ import numpy as np
 from jitad.api.derivatives import hvp, value_gradient_and_hessian
 from jitad.api.transforms import jit, jit_grad
 from jitad.api.vjp_jvp import jvp
-from jitad.constraints.joint import Call, Part, along, loss_of, moved, weighted
+from jitad.constraints.joint import Call, Stretch, along, loss_of, moved, weighted
 from jitad.errors import StartError
 from jitad.inference.density import NO_DENSITY
 from jitad.inference.sparse import Factor, SparsePattern
@@ -38,7 +38,7 @@ class Mode(NamedTuple):
 class Marginal:
     """The marginal log-likelihood of the fixed free numbers. `value_and_grad` keeps the last mode to begin with."""
 
-    def __init__(self, call: Call, parts: tuple[Part, ...], data: tuple[Any, ...], jacobian: bool):
+    def __init__(self, call: Call, parts: tuple[Stretch, ...], data: tuple[Any, ...], jacobian: bool):
         self.data, self.parts = data, parts
         self.sizes = tuple(sum(p.end - p.begin for p in parts if p.random is kind) for kind in (False, True))
         self.loss = loss_of(call, parts, jacobian)
@@ -192,11 +192,11 @@ def _whole(hessian: Any) -> Any:
     return whole
 
 
-def parts_of(blocks: Any, random: Callable[[str], bool]) -> tuple[Part, ...]:
+def parts_of(blocks: Any, random: Callable[[str], bool]) -> tuple[Stretch, ...]:
     """The parameters in order, each with its place among the fixed or among the random free numbers."""
     ends, found = {False: 0, True: 0}, []
     for block in blocks:
         kind, size = random(block.name), block.end - block.begin
-        found.append(Part(block.name, block.constraint, kind, ends[kind], ends[kind] + size))
+        found.append(Stretch(block.name, block.constraint, kind, ends[kind], ends[kind] + size))
         ends[kind] += size
     return tuple(found)
