@@ -53,4 +53,11 @@ SPECIAL = [
     (f"{E}voigt_profile(x, y, z)", v, 0.7, p), (f"{E}voigt_profile(x, 1.3, y)", far, 0.2),
     (f"{E}voigt_profile(x, y, 0.0)", v, p), (f"{E}voigt_profile(x, 0.0, y)", v, 0.4),
     (f"{E}voigt_profile(x, y, 1e-6)", far[:4], 0.9), (f"np.real({E}wofz(x)), np.imag({E}wofz(x))", far)]
-TABLE = SAMPLES + MATRICES + STRUCTURED + SPECIAL
+F = "scipy.fft."
+TRANSFORMS = [
+    *((f"{F}{name}(x, {kind}, norm={norm!r})", u) for name in ("dct", "idct", "dst", "idst") for kind in (1, 4)
+      for norm, u in ((None, v), ("ortho", m), ("forward", v[:5]))),
+    (f"{F}dctn(x)", m), (f"{F}idctn(x, norm='ortho')", m), (f"{F}dstn(x, 3, axes=0)", m),
+    (f"{F}idstn(x, axes=(0, 1))", m),
+    (f"{F}dct(x, 1)", v[:1]), (f"{F}dct(x, 4)", v.astype("f4"))]
+TABLE = SAMPLES + MATRICES + STRUCTURED + SPECIAL + TRANSFORMS

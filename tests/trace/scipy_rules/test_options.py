@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import pytest
+import scipy.fft
 import scipy.linalg
 import scipy.special
 import scipy.stats  # noqa: F401

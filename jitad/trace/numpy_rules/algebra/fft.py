@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from jitad.primitives.core import cast
 from jitad.primitives.view import slice_dims
 from jitad.tape.types import TABLE
-from jitad.trace.dispatch import builder_in, implements, lift_all, refused
+from jitad.trace.dispatch import builder_in, call, implements, lift_all, refused
 from jitad.trace.substitutes import substitute
 from jitad.trace.ufuncs import as_float
 from jitad.trace.values.pairs import Complex, as_complex, pack, pair, split_packed
@@ -282,22 +283,59 @@ def _real_kind(x: Any, kind: int, norm: Any, sine: bool) -> Any:
     return _cosine_adjoint(x[..., ::-1]) * signs if sine else _cosine_adjoint(x)
 
 
+def _ends(x: Any, kind: int, norm: Any, sine: bool) -> Any:
+    """DCT and DST of types 1 and 4, their own inverses: as transforms of the line with its mirror image, and, for type
+    4, turned by a quarter of a step."""
+    n = x.shape[-1]
+    if kind == 1:
+        length = 2 * (n + 1 if sine else n - 1)
+        if length < 2:
+            raise RuntimeError("zero-length FFT requested")
+        root = math.sqrt(2.0) if norm == "ortho" and not sine else 1.0
+        ends = np.array([root, *[1.0] * (n - 2), root][:n]).astype(x.dtype)
+        x = x * ends
+        zero = np.zeros((*x.shape[:-1], 1), x.dtype)
+        whole = np.concatenate([zero, x, zero, -x[..., ::-1]] if sine else [x, x[..., -2:0:-1]], axis=-1)
+        z = split_packed(TABLE["rdft"](whole))
+        y = -z.im[..., 1:n + 1] if sine else z.re * (1.0 / ends).astype(x.dtype)
+    else:
+        length, places = 2 * n, np.arange(n)
+        turned = x * np.exp(-0.5j * np.pi * places / n)
+        z = call(np.fft.fft, turned, length)[..., :n] * np.exp(-0.25j * np.pi * (2 * places + 1) / n)
+        y = -2.0 * z.imag if sine else 2.0 * z.real
+    scale = {"ortho": math.sqrt(1.0 / length), "forward": 1.0 / length}.get(norm, 1.0)
+    return cast(y * scale, x.dtype)
+
+
 def _enter_real(name: str) -> None:
     inverse, sine = name.startswith("i"), name.endswith("st")
+
+    def several(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: Any = None, overwrite_x: bool = False,
+                workers: Any = None, *, orthogonalize: Any = None) -> Any:
+        x = _operand(x)
+        if s is not None:
+            raise refused(x, f"scipy.fft.{name}n with s=", "cut or fill the array first")
+        for axis in range(x.ndim) if axes is None else (axes,) if isinstance(axes, int) else axes:
+            x = transform(x, type, None, axis, norm, orthogonalize=orthogonalize)
+        return x
+
+    substitute("scipy.fft", f"{name}n")(several)
 
     @substitute("scipy.fft", name)
     def transform(x: Any, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None, overwrite_x: bool = False,
                   workers: Any = None, orthogonalize: Any = None) -> Any:
         x = _operand(x)
-        if isinstance(x, Complex) or type not in (2, 3) or orthogonalize is not None:
-            raise refused(x, f"scipy.fft.{name} of complex values, of types 1 and 4, or with orthogonalize=",
-                          "use types 2 and 3 of real and imaginary parts")
+        if isinstance(x, Complex) or type not in (1, 2, 3, 4) or orthogonalize is not None:
+            raise refused(x, f"scipy.fft.{name} of complex values, or with orthogonalize=",
+                          "transform the real and the imaginary part, and leave the option out")
         if norm not in INVERSE:
             raise ValueError(f'Invalid norm value {norm!r}, should be "backward", "ortho" or "forward"')
         axis = np.lib.array_utils.normalize_axis_index(axis, x.ndim)
         x = _lines(x, _length(n, x.shape[axis]), axis)
-        kind = 5 - type if inverse else type
-        return _back(_real_kind(x, kind, INVERSE[norm] if inverse else norm, sine), axis)
+        norm = INVERSE[norm] if inverse else norm
+        if type in (1, 4):
+            return _back(_ends(x, type, norm, sine), axis)
+        return _back(_real_kind(x, 5 - type if inverse else type, norm, sine), axis)
 
 
 for _name in ("dct", "idct", "dst", "idst"):
