@@ -4,6 +4,7 @@
 each benchmark once.
 """
 
+import itertools
 import json
 from collections.abc import Callable
 from inspect import signature
@@ -31,6 +32,8 @@ from benchmarks.loops import LOOPS
 from benchmarks.models.model import Model
 from benchmarks.models.outside import ratios_in
 from benchmarks.models.table import MODELS
+from benchmarks.shapes import __main__ as shapes
+from benchmarks.shapes.kinds import KINDS
 from benchmarks.timing import calls_within
 
 
@@ -150,8 +153,12 @@ def test_other_benchmarks_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
         memory.main(2000)
     monkeypatch.setattr(tape_machine, "best", lambda call, seconds=0.0: once(call)[0])
     tape_machine.main(300)
+    monkeypatch.setattr(shapes, "ROUNDS", 1)
+    monkeypatch.setattr(shapes, "KINDS", {"rows": lambda: itertools.islice(KINDS["rows"](), 1),
+                                          "products": lambda: itertools.islice(KINDS["products"](), 1)})
+    shapes.main(["--all"])
     printed = capsys.readouterr().out
-    assert all(word in printed for word in (*hessians.PROBLEMS, *problems, "garch", "window"))
+    assert all(word in printed for word in (*hessians.PROBLEMS, *problems, "garch", "window", "of 2 fall short"))
 
 
 OUTSIDE = """
