@@ -81,11 +81,13 @@ def _list(store: DiskStore, options: argparse.Namespace) -> None:
 
 def _clear(store: DiskStore, options: argparse.Namespace) -> None:
     before = store.total_bytes()
+    codes = [entry.key for entry in store.entries() if entry.meta.get("kind") != "plan"]  # as `info` counts
     if options.function is None and options.older_than is None:
-        count = store.clear()
+        store.clear()
     else:
         limit = time.time() - 86400 * (options.older_than or 0)
-        count = store.clear(lambda entry: _is_named(entry, options.function) and entry.used <= limit)
+        store.clear(lambda entry: _is_named(entry, options.function) and entry.used <= limit)
+    count = len(set(codes) - {entry.key for entry in store.entries()})
     print(f"{count} {'entry' if count == 1 else 'entries'} removed, {in_bytes(before - store.total_bytes())}.")
 
 

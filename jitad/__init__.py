@@ -37,6 +37,7 @@ from jitad.errors import (
     ConcretizationError,
     ConstraintError,
     EstimateWarning,
+    InternalError,
     JitadError,
     LeakedTracerError,
     MutationError,
@@ -56,15 +57,14 @@ from jitad.export.saved import SavedTape, load
 from jitad.version import __version__
 
 __all__ = [
-    "__version__",
-    "ArgumentTypeError", "CaptureError", "ConcretizationError", "ConstraintError", "EstimateWarning", "JitadError",
-    "LeakedTracerError", "MutationError", "NonFiniteError", "OutputError", "SamplerError", "SamplingWarning",
-    "SavedTape", "SignatureError", "StartError", "TapeError", "TapeFileError", "TapeMismatchError",
-    "TapeMismatchWarning", "UnsupportedOperationError", "batch", "cache", "checkpoint", "cond", "custom_gradient",
-    "debug_nonfinite", "derivative", "elementwise", "fori_loop", "grad", "hessian", "hvp", "implicit", "jacobian",
-    "jit", "jit_grad", "jvp", "linearize", "load", "primitive", "scan", "second_derivative", "stop_gradient",
-    "value_and_derivative", "value_and_grad", "value_and_jacobian", "value_derivative_and_second_derivative",
-    "value_gradient_and_hessian", "vjp", "while_loop",
+    "__version__", "ArgumentTypeError", "CaptureError", "ConcretizationError", "ConstraintError", "EstimateWarning",
+    "InternalError", "JitadError", "LeakedTracerError", "MutationError", "NonFiniteError", "OutputError",
+    "SamplerError", "SamplingWarning", "SavedTape", "SignatureError", "StartError", "TapeError", "TapeFileError",
+    "TapeMismatchError", "TapeMismatchWarning", "UnsupportedOperationError", "batch", "cache", "checkpoint", "cond",
+    "custom_gradient", "debug_nonfinite", "derivative", "elementwise", "fori_loop", "grad", "hessian", "hvp",
+    "implicit", "jacobian", "jit", "jit_grad", "jvp", "linearize", "load", "primitive", "scan", "second_derivative",
+    "stop_gradient", "value_and_derivative", "value_and_grad", "value_and_jacobian",
+    "value_derivative_and_second_derivative", "value_gradient_and_hessian", "vjp", "while_loop",
 ]
 
 

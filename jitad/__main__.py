@@ -2,10 +2,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import platform
 import sys
 from collections.abc import Sequence
+from importlib import metadata
 
 from jitad.cache import cli
+from jitad.version import __version__
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -14,6 +18,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Raises `SystemExit` for wrong arguments.
     """
     parser = argparse.ArgumentParser(prog="python -m jitad", description="Gradients of plain NumPy code.")
+    parser.add_argument("--version", action="version", version=_versions())
     commands = parser.add_subparsers(required=True, metavar="cache|coverage|demo")
     cli.add_commands(commands.add_parser("cache", help="the compiled code that is kept on disk"))
     text = "what is differentiated, constant or refused of NumPy and SciPy: the table in COVERAGE.md"
@@ -24,6 +29,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     commands.add_parser("demo", help=text, description=text).set_defaults(run=_demo)
     options = parser.parse_args(argv)
     return int(options.run(options))
+
+
+def _versions() -> str:
+    """The versions that a report of a fault should name."""
+    parts = [f"jitad {__version__}", f"Python {platform.python_version()}"]
+    for name in ("numpy", "scipy", "numba", "llvmlite"):
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            parts.append(f"{name} {metadata.version(name)}")
+    return ", ".join([*parts, platform.platform()])
 
 
 def _coverage(options: argparse.Namespace) -> int:

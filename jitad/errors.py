@@ -79,6 +79,10 @@ class NonFiniteError(JitadError, FloatingPointError):
     """A value or a gradient is NaN or infinite, where ``g.check_finite`` or `jitad.debug_nonfinite` looked for that."""
 
 
+class InternalError(JitadError, RuntimeError):
+    """An error of jitad's own, where plain NumPy has none: a fault, please report it."""
+
+
 class TapeError(JitadError, AssertionError):
     """A tape breaks its own rules: an internal fault, please report it."""
 

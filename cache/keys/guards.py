@@ -7,6 +7,7 @@ import datetime
 import enum
 import fractions
 import functools
+import operator
 import pathlib
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
@@ -25,7 +26,7 @@ import numpy as np
 
 from .identity import Same, code_key
 
-__all__ = ["Unguardable", "freeze", "is_atom", "settled", "show"]
+__all__ = ["GUARDED_ARRAYS", "Unguardable", "freeze", "is_atom", "settled", "show"]
 
 Frozen = Hashable
 _Recur = Callable[[object], Frozen]
@@ -92,6 +93,8 @@ def _freeze_inside(value: Any, kind: type, recur: _Recur) -> Frozen:
         return ("module", value.__name__, Same(value))
     if isinstance(value, np.generic):
         return _numpy_scalar(value)
+    if kind is np.ndarray and value.dtype.kind in GUARDED_ARRAYS:
+        return ("array", value.dtype, value.shape, value.tobytes(), np.array2string(value, threshold=4))
     if isinstance(value, np.dtype):
         return ("dtype", value)
     if isinstance(value, tuple) and hasattr(kind, "_fields"):
@@ -167,6 +170,10 @@ _CONTAINERS: dict[type, Callable[[Any, _Recur], Frozen]] = {
     staticmethod: lambda v, recur: ("staticmethod", recur(v.__func__)),
     classmethod: lambda v, recur: ("classmethod", recur(v.__func__)),
     BuiltinFunctionType: _builtin,
+    **dict.fromkeys(
+        (operator.itemgetter, operator.attrgetter, operator.methodcaller),
+        lambda v, recur: (type(v).__name__, recur(v.__reduce__()[1])),
+    ),
 }
 
 
@@ -246,7 +253,7 @@ def _show(frozen: Any) -> str:
     if tag == "function":
         name, _, digest = rest[0].rpartition("-")
         return f"function {name} (code {digest[:6]})"
-    if tag == "numpy":
+    if tag in ("numpy", "array"):
         return rest[-1]
     if tag == "module":
         return f"module {rest[0]}"
@@ -254,5 +261,7 @@ def _show(frozen: Any) -> str:
         return "..."
     return repr(rest[-1]) if rest else tag
 
+
+GUARDED_ARRAYS = "USMm"  # kinds of arrays, of texts and times, that are guarded by content
 
 _BRACKETS = {"tuple": "()", "list": "[]", "set": "{}", "frozenset": ("frozenset({", "})")}

@@ -169,6 +169,9 @@ def leaf_names(structure: Hashable, names: Sequence[str]) -> list[str]:
     return [accessor[1:].codify(names[accessor[0].entry]) for accessor in structure.accessors()]
 
 
+LONGEST = 120  # text of a structure
+
+
 def difference(new: Signature, known: Iterable[Signature], names: Sequence[str]) -> list[str]:
     """Say in words how `new` differs from the closest of the `known` signatures, one line for each cause.
 
@@ -242,7 +245,9 @@ def leaf_difference(name: str, old: Leaf, new: Leaf) -> list[str]:
 
 def _plain(structure: Hashable) -> str:
     text = str(structure)
-    return text[len("PyTreeSpec(") : -1] if text.startswith("PyTreeSpec(") else text
+    text = text[len("PyTreeSpec(") : -1] if text.startswith("PyTreeSpec(") else text
+    count = getattr(structure, "num_leaves", 0)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}... with {count} leaves"
 
 
 def _short(static: Hashable) -> str:

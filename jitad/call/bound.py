@@ -230,7 +230,20 @@ class BoundFunction(Called):
 
 def bind(transformed: FunctionFamily, args: Iterable[Any], kwargs: dict[str, Any]) -> BoundFunction:
     """`transformed` with its data bound, copies of `args` and `kwargs`."""
-    return BoundFunction(transformed, tuple(map(_copied, args)), {k: _copied(v) for k, v in kwargs.items()})
+    bound = BoundFunction(transformed, tuple(map(_copied, args)), {k: _copied(v) for k, v in kwargs.items()})
+    _check_surplus(bound, kwargs)
+    return bound
+
+
+def _check_surplus(bound: BoundFunction, kwargs: dict[str, Any]) -> None:
+    """Raise `TypeError` for data that the function has no parameters for, or that are given twice."""
+    subject, name = bound.subject, bound.__name__
+    count = len(bound.data) + len(bound._free) - bool(subject.request.seed_name)
+    try:
+        subject.parameters.signature.bind_partial(*(None,) * count, **kwargs)
+    except TypeError as error:
+        raise TypeError(f"{name}.bind() cannot bind these data: {error}; {len(bound.data)} are given by position, and "
+                        f"{len(bound._free)} of the arguments stay free (called at {user_line()})") from None
 
 
 def _copied(value: Any) -> Any:

@@ -44,7 +44,7 @@ from jitad.call.rungs.background import under_way
 from jitad.call.rungs.better import improve
 from jitad.call.rungs.shortcut import MISSED, Shortcut, attempt, first_on_its_way, with_fallback
 from jitad.compile.llvm.fork_guard import gate
-from jitad.trace.recorder import current, uncollected
+from jitad.trace.recorder import current, in_handler, outside, uncollected
 
 REMEMBERED = 16  # shortcuts that a function has
 RECENT = 4       # of these, how many are tried before a call is taken apart
@@ -86,9 +86,14 @@ class Called:
         write = self.writes if "out" in kwargs else None
         if write is not None:
             out = kwargs.pop("out")
+            if out is None:
+                return self(*args, **kwargs)
             return write(self(*args, **kwargs), out)
         recorder = current()
         if recorder is not None:
+            if in_handler():
+                with outside():
+                    return self._remembered(args, kwargs)
             return self._inside(recorder, args, kwargs)
         return self._remembered(args, kwargs)
 

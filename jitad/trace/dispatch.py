@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from jitad.errors import ConcretizationError, MutationError, UnsupportedOperatio
 from jitad.tape.builder import Builder, Value
 from jitad.trace.leaves import altered, is_complex
 from jitad.trace.reasons import WHY, advice
-from jitad.trace.where import user_line
+from jitad.trace.where import fault, is_fault, user_line
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 _SIGNATURES: dict[Any, inspect.Signature] = {}
@@ -37,6 +37,15 @@ class Meanings:
 
 
 COMPLEX = Meanings()
+
+
+class Results:
+    """How a result goes into the array that a function got as ``out=``, which `arrays.assign` says."""
+
+    into: Callable[..., Any]
+
+
+RESULTS = Results()
 
 
 class _Repeats:
@@ -157,11 +166,15 @@ def shares(function: Any, args: Any, kwargs: Any) -> bool:
 
 def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     """`function` of NumPy on traced values, through its rule."""
+    if kwargs.get("out") is not None:
+        out = kwargs.pop("out")
+        return RESULTS.into(out, call(function, *args, **kwargs), name_of(function))
     return _called(function, *args, **kwargs) if shares(function, args, kwargs) else repeated(
         function, partial(_called, function), args, kwargs)
 
 
 def _called(function: Any, /, *args: Any, **kwargs: Any) -> Any:
+    given, given_by_name = args, kwargs
     args, kwargs = plain(args), plain(kwargs)
     builder = builder_in(args, kwargs)
     if complex_in(args, kwargs):
@@ -169,15 +182,27 @@ def _called(function: Any, /, *args: Any, **kwargs: Any) -> Any:
             return COMPLEX.function(function, args, kwargs)
     if function not in FUNCTIONS:
         raise refused(builder, name_of(function), advice(name_of(function)))
+    args, kwargs = settled(function, FUNCTIONS[function], args, kwargs)
     try:
         bound = _SIGNATURES[function].bind(*args, **kwargs)
     except TypeError as error:
         raise refused(builder, f"{name_of(function)} called this way ({error})") from None
-    if bound.arguments.get("out") is not None:
-        raise refused(builder, f"{name_of(function)} with out=", "use the returned array instead")
+    if bound.arguments.get("out") is not None:                     # by position
+        out = _SIGNATURES[function].bind(*given, **given_by_name).arguments["out"]
+        del bound.arguments["out"]
+        return RESULTS.into(out, _called(function, *bound.args, **bound.kwargs), name_of(function))
     with noted_line(builder):
+        if builder_in(args, kwargs) is None:                        # plain numbers by now
+            return _on_tape(builder, function(*args, **kwargs))
         result = FUNCTIONS[function](*args, **kwargs)
         return result if shares(function, args, kwargs) else detached(result, (*args, *kwargs.values()))
+
+
+def _on_tape(builder: Any, result: Any) -> Any:
+    """A concrete result, to go on with as if it were traced."""
+    if isinstance(result, (list, tuple)):
+        return type(result)(_on_tape(builder, r) for r in result)
+    return as_value(builder, result) if isinstance(result, np.ndarray) else result
 
 
 class noted_line:
@@ -197,8 +222,13 @@ class noted_line:
 
 
 def noted(builder: Builder | None, error: Exception) -> None:
-    """Add the user's line, if the error does not say it yet."""
+    """Add the user's line, if the error does not say it yet. A fault of ours is remembered, lest user code that catches
+    it makes its fallback the truth."""
     line = line_of(builder)
+    refusals = getattr(builder, "refusals", None)
+    if refusals is not None and is_fault(error, surely=True) and not hasattr(error, "__jitad_noted__"):
+        error.__jitad_noted__ = True  # type: ignore[attr-defined]
+        refusals.append(fault(error, "it recorded", builder.where()))  # type: ignore[union-attr]
     if line and line not in str(error) and not any(line in n for n in getattr(error, "__notes__", ())):
         error.add_note(f"while jitad recorded {line}")
 
@@ -297,3 +327,60 @@ def checked(builder: Builder | None, operand: Any) -> Any:
 def stand_in(shape: Sequence[int], dtype: Any = np.int8) -> np.ndarray:
     """Zeros of `shape` without memory, for NumPy's own checks and messages."""
     return np.broadcast_to(np.zeros((), dtype), tuple(shape))
+
+
+# --- what NumPy reads as plain numbers -----------------------------------------------------------
+# Shapes, axes, sections, repeats: what they are decides what is recorded, and where they are traced that is a guard.
+
+_PLAIN = frozenset("""axes axis axis1 axis2 axisa axisb axisc deg dims edge_order indices_or_sections k kth l_and_u
+minlength n new_shape newshape num offset ord p pad_width repeats reps s shape shift source destination subset_by_index
+trans type window_shape N d""".split())
+_ORDERS = frozenset({"ord", "p"})                        # which may be no integers
+_NEVER = frozenset({"comb", "perm", "factorial", "polyint", "polyval", "dist", "roots", "minkowski", "unwrap"})
+
+
+@lru_cache(maxsize=2048)
+def _places(function: Any, rule: Callable[..., Any]) -> tuple[tuple[int, str], ...]:
+    """Position and name of the parameters of a function that are plain numbers."""
+    if getattr(function, "__name__", "") in _NEVER:
+        return ()
+    for known in (rule, function):
+        try:
+            parameters = list(inspect.signature(known).parameters.values())
+        except (TypeError, ValueError):
+            continue
+        if known is function or all(p.kind is not p.VAR_POSITIONAL for p in parameters):
+            return tuple((i if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) else -1, p.name)
+                         for i, p in enumerate(parameters) if p.name in _PLAIN)
+    return ()
+
+
+def settled(function: Any, rule: Callable[..., Any], args: tuple[Any, ...],
+            kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments with plain numbers where `function`, whose rule is given, takes such."""
+    for place, name in _places(function, rule):
+        if name in kwargs:
+            found = _settled(kwargs[name], name)
+            if found is not kwargs[name]:
+                kwargs = {**kwargs, name: found}
+        elif 0 <= place < len(args):
+            found = _settled(args[place], name)
+            if found is not args[place]:
+                args = (*args[:place], found, *args[place + 1:])
+    return args, kwargs
+
+
+def _settled(x: Any, name: str) -> Any:
+    if isinstance(x, (list, tuple)):
+        items = [_settled(item, name) for item in x]
+        changed = any(a is not b for a, b in zip(items, x, strict=True))
+        return (tuple(items) if isinstance(x, tuple) else items) if changed else x
+    if not isinstance(x, Value) or hasattr(type(x), "jitad_parts"):
+        return x
+    if x.dtype.kind not in "iub" and (name not in _ORDERS or x.ndim or x.dtype.kind != "f"):
+        return x
+    builder: Any = x.builder
+    found: Any = builder.decide_all(x) if hasattr(builder, "decide_all") else None
+    if found is None:
+        return x
+    return found if found.ndim else found.item()

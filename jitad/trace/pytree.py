@@ -74,7 +74,7 @@ def _with_dataclasses(leaves: list[Any], spec: Any) -> tuple[list[Any], TreeDef]
         names = _field_names(leaf)
         below, structure = leaves_of(tuple(getattr(leaf, name) for name in names))
         flat += below
-        real = getattr(type(leaf), "__jitad_class__", None)  # a stand-in of captures.standins
+        real = getattr(type(leaf), "__jitad_class__", None)  # a stand-in of captures.objects.standins
         inner.append((number, real() if real else type(leaf), names, structure))
     return flat, TreeDef(spec, tuple(inner), _keys(spec))
 
@@ -153,18 +153,23 @@ def bare(structure: TreeDef) -> bool:
     return structure.spec.is_leaf() and not structure.inner
 
 
+LONGEST = 120  # text of a structure
+
+
 class _Star:
     def __repr__(self) -> str:
         return "*"
 
 
 def shown(structure: TreeDef) -> str:
-    """The structure in words, a star for each leaf.
+    """The structure in words, a star for each leaf; of a long one the beginning, and how many leaves there are.
 
     >>> shown(leaves_of({"b": 2, "a": (1, None)})[1])
     "{'b': *, 'a': (*, *)}"
     """
-    return repr(unflatten(structure, [_Star()] * count_leaves(structure)))
+    count = count_leaves(structure)
+    text = repr(unflatten(structure, [_Star()] * count))
+    return text if len(text) <= LONGEST else f"{text[:LONGEST // 2]}... with {count} leaves"
 
 
 def rebuild(cls: type, names: Sequence[str], values: Sequence[Any]) -> Any:

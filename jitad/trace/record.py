@@ -8,30 +8,37 @@ takes a while, and is left until something is recorded.
 """
 from __future__ import annotations
 
+import contextlib
+import copy
 import enum
+import io
+import warnings
 from collections.abc import Mapping, Sequence
 from types import CodeType
 from typing import Any
 
+import numpy as np
+
 from jitad.cache.keys.guards import Unguardable, freeze
-from jitad.errors import ArgumentTypeError, JitadError
+from jitad.errors import ArgumentTypeError, InternalError, JitadError
 from jitad.tape.builder import Value
 from jitad.tape.types import Where
 from jitad.trace import templates
 from jitad.trace.attempts import require_unread
-from jitad.trace.captures.bytecode import truths_asked
+from jitad.trace.captures.bytecode import KINDS_TOLD, truths_asked
 from jitad.trace.captures.captures import Captures
-from jitad.trace.captures.policy import is_user_class
+from jitad.trace.captures.objects.classes import as_originals
+from jitad.trace.captures.policy import cure, is_user_class
 from jitad.trace.complexes import rules as complex_rules  # noqa: F401  (fills the table)
 from jitad.trace.dispatch import repeat_by
 from jitad.trace.leaves import is_dynamic, refusal
 from jitad.trace.numpy_rules import creation  # noqa: F401  (fills the tables, after all other rules of NumPy's)
-from jitad.trace.pytree import classes_in, flatten, unflatten
-from jitad.trace.recorder import Recorder, Recording, as_output, kind_of, recording
+from jitad.trace.pytree import TreeDef, classes_in, flatten
+from jitad.trace.recorder import Recorder, Recording, as_output, kind_of, outside, recording
 from jitad.trace.scipy_rules import functions as scipy_functions  # noqa: F401  (fills the table)
 from jitad.trace.values.tracer import Tracer
 from jitad.trace.values.truths import Concluding, concluded
-from jitad.trace.where import user_line
+from jitad.trace.where import fault, is_fault, is_library_file, user_line
 
 __all__ = ["record"]
 
@@ -47,41 +54,83 @@ def record(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = 
     """
     where = user_line(2)
     function = target.function
-    recorder = Recorder(function.__qualname__, truths_asked(function, target.self, *target.args))
+    told = truths_asked(function, target.self, *target.args)
+    recorder = Recorder(function.__qualname__, told - {KINDS_TOLD})
+    recorder.kinds = KINDS_TOLD not in told
     traced = _Arguments(recorder, where)
     names = names or argument_names(function.__code__, len(args), len(target.bound))
-    new_args = [traced.take(value, name) for value, name in zip(args, names, strict=True)]
-    new_kwargs = {name: traced.take(value, name) for name, value in (kwargs or {}).items()}
+    parts = [traced.take(value, name) for value, name in zip(args, names, strict=True)]
+    keywords = {name: traced.take(value, name) for name, value in (kwargs or {}).items()}
     try:
         with recording(recorder):
             captures = recorder.captures = Captures(recorder, target)
             for cls in sorted(traced.classes, key=lambda c: c.__qualname__):
-                captures.whole.argument(cls)
-            result = captures.run(new_args, new_kwargs)
+                captures.argument(cls)
+            result = captures.run([captures.rebuilt(part) for part in parts],
+                                  {name: captures.rebuilt(part) for name, part in keywords.items()})
             recorder.check_swallowed()
             captures.finish()
-            leaves, paths, structure = flatten(result, "result")
+            leaves, paths, structure = flatten(as_originals(result), "result")
             outputs = [as_output(recorder, leaf, path, where) for leaf, path in zip(leaves, paths, strict=True)]
             require_unread(recorder, outputs)
             captures.release()
-    except JitadError as error:
-        error.add_note(f"while jitad recorded `{function.__qualname__}`, called at {where}")
-        raise
-    except (TypeError, ValueError) as error:
-        if not isinstance(error.__cause__, JitadError):
-            if "<traced" in str(error):                  # NumPy swallows what `int` of a traced value raises
-                error.add_note(f"while jitad recorded `{function.__qualname__}`, called at {where}: a number that "
-                               "shapes depend on must be known then; let the function capture it")
-            raise
-        error.__cause__.add_note(f"while NumPy did what ends in \"{error}\": to fill an array that a library made, "
-                                 "a[i] = x, take a copy of it first: a = np.array(a)")
-        raise error.__cause__ from None
+    except Exception as error:
+        said = _explained(error, target, args, kwargs or {}, where)
+        raise said from (error if isinstance(said, InternalError) and said is not error else said.__cause__)
     finally:
         builder = recorder.close()
     values = lambda items: tuple(Value(builder, v.number) for v in items)
     return Recording(builder, recorder.function_name, tuple(traced.values), values(traced.inputs),
                      values(captures.inputs), tuple(captures.values), values(outputs), structure, captures.plan, where,
                      tuple(o.weak if isinstance(o, Tracer) else o.aval.weak for o in outputs))
+
+
+def _explained(error: Exception, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any],
+               where: Where | None) -> Exception:
+    """What a call raises where recording has raised `error`."""
+    name = target.function.__qualname__
+    if isinstance(error, InternalError) or is_fault(error):
+        plain = _plain_error(target, args, kwargs)
+        if plain is not None or isinstance(error, InternalError):
+            return plain or error
+        return fault(error, f"it recorded `{name}`", _line_in(error) or where)
+    if isinstance(error, JitadError):
+        error.add_note(f"while jitad recorded `{name}`, called at {where}")
+        return error
+    if not isinstance(error, (TypeError, ValueError)):
+        return error
+    if not isinstance(error.__cause__, JitadError):
+        if "<traced" in str(error):                      # NumPy swallows what `int` of a traced value raises
+            error.add_note(f"while jitad recorded `{name}`, called at {where}: a number that shapes depend on must be "
+                           "known then; let the function capture it")
+        return error
+    error.__cause__.add_note(f"while NumPy did what ends in \"{error}\": to fill an array that a library made, "
+                             "a[i] = x, take a copy of it first: a = np.array(a)")
+    return error.__cause__
+
+
+def _plain_error(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Exception | None:
+    """What the function raises when it runs as it is: that is no fault of ours."""
+    try:
+        args, kwargs = copy.deepcopy((tuple(args), dict(kwargs)))
+        bound = [] if target.self is None else [target.self]
+        given = {**{name: home[name] for name, home in target.keywords.items()}, **kwargs}
+        with outside(), warnings.catch_warnings(), np.errstate(all="ignore"), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            target.function(*bound, *target.args, *args, **given)
+    except Exception as error:
+        return error
+    return None
+
+
+def _line_in(error: BaseException) -> Where | None:
+    """The innermost line of the user's that an error has come through."""
+    step, found = error.__traceback__, None
+    while step is not None:
+        if not is_library_file(step.tb_frame.f_code.co_filename):
+            found = Where(step.tb_frame.f_code.co_filename, step.tb_lineno, step.tb_frame.f_code.co_name)
+        step = step.tb_next
+    return found
 
 
 class _Arguments:
@@ -93,12 +142,13 @@ class _Arguments:
         self.inputs: list[Value] = []
         self.classes: set[type] = set()                  # those of the user, whose methods run as they are
 
-    def take(self, value: Any, name: str) -> Any:
+    def take(self, value: Any, name: str) -> tuple[TreeDef | None, Any]:
+        """The structure of an argument and its leaves as the code sees them; without structure, the one leaf."""
         if is_dynamic(value):
-            return self._leaf(value, name)
+            return None, self._leaf(value, name)
         leaves, paths, structure = flatten(value, name)
         self.classes |= {cls for cls in classes_in(structure) if is_user_class(cls)}
-        return unflatten(structure, [self._leaf(x, path) for x, path in zip(leaves, paths, strict=True)])
+        return structure, [self._leaf(x, path) for x, path in zip(leaves, paths, strict=True)]
 
     def _leaf(self, leaf: Any, path: str) -> Any:
         if isinstance(leaf, Value):
@@ -123,6 +173,8 @@ def _static_refusal(leaf: Any) -> str | None:
     try:
         freeze(leaf, functions=False)
     except Unguardable:
+        if (words := cure(leaf)) is not None:
+            return f"is {kind_of(leaf)}: {words}"
         return (f"is {kind_of(leaf)}, of which jitad cannot tell whether it has changed: let the function capture it "
                 "(a global, a closure, functools.partial) instead of passing it")
     if isinstance(leaf, type) and is_user_class(leaf) and not issubclass(leaf, enum.Enum):

@@ -6,12 +6,13 @@ to a plain `Builder` and the recorder closes, so that a traced value that got aw
 from __future__ import annotations
 
 import gc
+import signal
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import CodeType
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,8 @@ from jitad.trace.values.tracer import Tracer
 from jitad.trace.values.truths import Concluding
 from jitad.trace.where import came_to_user, is_library_file, line_in, user_line
 
-__all__ = ["Recorder", "Recording", "as_output", "current", "kind_of", "outside", "recording", "uncollected"]
+__all__ = ["Recorder", "Recording", "as_output", "current", "in_handler", "kind_of", "outside", "recording",
+           "uncollected"]
 
 
 # --- the recorder ---------------------------------------------------------------------------
@@ -59,6 +61,17 @@ def outside() -> Iterator[None]:
         yield
     finally:
         _stack.recorders = recorders
+
+
+def in_handler() -> bool:
+    """Whether a handler of signals runs, which has come between whatever was recorded: it has no part in that."""
+    handlers = [signal.getsignal(number) for number in signal.valid_signals()]
+    codes = {handler.__code__ for handler in handlers if isinstance(handler, FunctionType)}
+    codes |= {handler.__func__.__code__ for handler in handlers if isinstance(handler, MethodType)}
+    frame = sys._getframe(1) if codes else None
+    while frame is not None and frame.f_code not in codes:
+        frame = frame.f_back                             # type: ignore[assignment]
+    return frame is not None
 
 
 @contextmanager
@@ -100,6 +113,7 @@ class Recorder(Builder):
         self.captures: Any = None
         self.refusals: list[Exception] = []              # raised so far; see `trace.dispatch`
         self.errors: list[JitadError] = []               # all that were made so far
+        self.kinds = True                                # whether classes of numbers have stand-ins; see `values.kinds`
         self.bodies = 0                                  # of loops and branches that are being recorded
         self.fallible: list[int] = []                    # nodes that may fail, which nothing would catch
         self.required: set[int] = set()                  # nodes whose numbers are finite, or the call fails

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from jitad.trace.dispatch import COMPLEX, builder_in, complex_in, noted_line, plain, repeated
+from jitad.trace.dispatch import COMPLEX, RESULTS, builder_in, complex_in, name_of, noted_line, plain, repeated, settled
 
 
 class Substitutes(dict[Any, Callable[..., Any]]):
@@ -76,6 +76,9 @@ def substitute(original: Any, name: str = "",
 def _replacement(original: Callable[..., Any], impl: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(original)
     def replacement(*args: Any, **kwargs: Any) -> Any:
+        out = kwargs.get("out")
+        if out is not None and builder_in(plain(args), plain(kwargs)) is not None:
+            return RESULTS.into(out, replacement(*args, **{**kwargs, "out": None}), name_of(original))
         result = repeated(impl, run, args, kwargs)
         return result.handed_out() if hasattr(type(result), "handed_out") else result
 
@@ -85,6 +88,7 @@ def _replacement(original: Callable[..., Any], impl: Callable[..., Any]) -> Call
         if builder is None:
             return _Watch.by(impl, original, args, kwargs) if impl in CALLING else original(*args, **kwargs)
         chosen = COMPLEX.substitute(original, impl) if complex_in(args, kwargs) else impl
+        args, kwargs = settled(original, impl, args, kwargs)
         with noted_line(builder):
-            return chosen(*args, **kwargs)
+            return chosen(*args, **kwargs) if builder_in(args, kwargs) is not None else original(*args, **kwargs)
     return replacement

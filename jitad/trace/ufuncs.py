@@ -12,6 +12,7 @@ from jitad.tape.builder import NO_PARAMS, Value
 from jitad.tape.types import TABLE, Primitive
 from jitad.trace.dispatch import (
     COMPLEX,
+    RESULTS,
     builder_in,
     call,
     checked,
@@ -19,7 +20,6 @@ from jitad.trace.dispatch import (
     detached,
     lift_all,
     name_of,
-    not_mutable,
     plain,
     refused,
 )
@@ -180,26 +180,55 @@ _USUAL: dict[str, Any] = {"where": True, "casting": "same_kind", "order": "K", "
 
 def array_ufunc(ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """The meaning of ``__array_ufunc__``."""
+    out = kwargs.pop("out", None) or ()
     inputs, kwargs = plain(inputs), plain(kwargs)
-    builder = builder_in(inputs, kwargs)
     name = name_of(ufunc) + ("" if method == "__call__" else f".{method}")
     if method == "at":
         return METHODS["at"](ufunc, *inputs)
-    if any(o is not None for o in kwargs.pop("out", None) or ()):
-        raise not_mutable(builder, f"{name} with out= (or an in-place operator such as a += x)",
-                          "use the returned array: a = a + x")
+    if any(o is not None for o in out):
+        return _into(out, ufunc, method, name, inputs, kwargs)
     if method == "__call__":
-        if kwargs.get("dtype") is not None:
-            inputs = tuple(_cast_inputs(ufunc, inputs, np.dtype(kwargs.pop("dtype"))))
-        kwargs.pop("dtype", None)
-        kwargs = {k: v for k, v in kwargs.items() if k not in _USUAL or v is not _USUAL[k]}
-        if kwargs:
-            raise refused(builder, f"{name} with {', '.join(kwargs)}=", "leave the option out, or use np.where")
-        return apply_ufunc(ufunc, *inputs)
+        return _call(ufunc, name, inputs, kwargs)
     rule = METHODS.get(method)
     if rule is None or ufunc.nin != 2 or ufunc.signature is not None:
-        raise refused(builder, name)
+        raise refused(builder_in(inputs, kwargs), name)
     return detached(rule(ufunc, *inputs, **kwargs), inputs)
+
+
+def _call(ufunc: np.ufunc, name: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    builder = builder_in(inputs, kwargs)
+    if kwargs.get("dtype") is not None:
+        inputs = tuple(_cast_inputs(ufunc, inputs, np.dtype(kwargs.pop("dtype"))))
+    kwargs.pop("dtype", None)
+    kwargs = {k: v for k, v in kwargs.items() if k not in _USUAL or v is not _USUAL[k]}
+    if "where" in kwargs:
+        raise refused(builder, f"{name} with where= and no out=, of which NumPy leaves the rest undefined,",
+                      "say out=np.zeros(...), or use np.where")
+    if kwargs:
+        raise refused(builder, f"{name} with {', '.join(kwargs)}=", "leave the option out")
+    return apply_ufunc(ufunc, *inputs)
+
+
+def _into(out: tuple[Any, ...], ufunc: np.ufunc, method: str, name: str, inputs: tuple[Any, ...],
+          kwargs: dict[str, Any]) -> Any:
+    """The results go into arrays that were given for them, where ``where=`` says so."""
+    mask = kwargs.pop("where", True) if method == "__call__" else True
+    if builder_in(inputs, kwargs) is None:
+        results = getattr(ufunc, method)(*inputs, **kwargs)
+    else:
+        results = array_ufunc(ufunc, method, *inputs, **kwargs)
+    every = results if isinstance(results, tuple) else (results,)
+    stored = []
+    for target, result in zip(out, every, strict=True):
+        whole = target is not None and method == "__call__" and mask is True and isinstance(target, Value)
+        if target is None:
+            stored.append(result)
+        elif whole and target.shape == result.shape:
+            target.assign(ufunc, result, inputs)                # type: ignore[attr-defined]  # with NumPy's messages
+            stored.append(target)
+        else:
+            stored.append(RESULTS.into(target, result, name, mask))
+    return tuple(stored) if isinstance(results, tuple) else stored[0]
 
 
 def _cast_inputs(ufunc: np.ufunc, inputs: Any, dtype: np.dtype) -> list[Any]:

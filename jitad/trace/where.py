@@ -5,14 +5,18 @@ import dis
 import sys
 import sysconfig
 from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from types import CodeType, FrameType
 
+from jitad.errors import InternalError, JitadError
 from jitad.tape.types import Where
 
-__all__ = ["came_to_user", "catches", "is_copied", "is_library_file", "line_in", "user_line"]
+__all__ = ["came_to_user", "catches", "fault", "is_copied", "is_fault", "is_library_file", "line_in", "no_fault",
+           "user_line"]
 
 def _slashes(path: str) -> str:
     return path.replace("\\", "/")
@@ -33,6 +37,13 @@ def _folders() -> tuple[str, ...]:
         if module.__file__:
             folders.append(str(Path(module.__file__).parent))
     return tuple(_slashes(f) + "/" for f in folders)
+
+
+@lru_cache(maxsize=1)
+def _own_folders() -> tuple[str, ...]:
+    import jitad.cache
+
+    return tuple(_slashes(f) + "/" for f in (str(Path(__file__).resolve().parent.parent), *jitad.cache.__path__))
 
 
 @lru_cache(maxsize=4096)
@@ -87,6 +98,57 @@ def came_to_user(error: BaseException) -> bool:
     while step is not None and is_library_file(step.tb_frame.f_code.co_filename):
         step = step.tb_next
     return step is not None
+
+
+# What Python raises of a fault; other kinds are raised on purpose, as NumPy raises them.
+_FAULTS = (AttributeError, TypeError, NotImplementedError, AssertionError, LookupError, NameError)
+_ALWAYS = (NotImplementedError, AssertionError)
+
+
+def is_fault(error: BaseException, surely: bool = False) -> bool:
+    """Whether an error may be a fault of jitad's: nobody raises it, and the innermost frame is ours. With `surely`, it
+    is none that NumPy may have raised there."""
+    if not isinstance(error, _FAULTS) or isinstance(error, JitadError) or error.__traceback__ is None:
+        return False
+    step = error.__traceback__
+    while step.tb_next is not None:
+        step = step.tb_next
+    code = step.tb_frame.f_code
+    if not _slashes(code.co_filename).startswith(_own_folders()):
+        return False
+    if isinstance(error, _ALWAYS):
+        return True
+    name = dis.opname[code.co_code[step.tb_lasti]]
+    called = name.startswith(("CALL", "PRECALL"))
+    if surely and (called or not isinstance(error, (AttributeError, KeyError, NameError))):
+        return False
+    return name != "RAISE_VARARGS"
+
+
+def fault(error: BaseException, doing: str, where: Where | None) -> InternalError:
+    """The error that says of a fault where the user was, where it is, and what to do."""
+    step = error.__traceback__
+    while step is not None and step.tb_next is not None:
+        step = step.tb_next
+    file, line = ("", 0) if step is None else (_slashes(step.tb_frame.f_code.co_filename), step.tb_lineno)
+    text = str(error)
+    said = f"{type(error).__name__}: {text[:200]}{'...' if len(text) > 200 else ''}".rstrip(": ")
+    return InternalError(
+        f"jitad failed while {doing}, at {where}: {said} ({'/'.join(file.split('/')[-3:])}:{line}). This is a fault of "
+        "jitad, not of your code: please report it, with that line, the types and shapes of what it uses, and what "
+        "`python -m jitad --version` prints. Until it is mended, write the line with other functions of NumPy, or "
+        "compute it outside of the function")
+
+
+@contextmanager
+def no_fault(doing: str) -> Iterator[None]:
+    """Within, a fault of ours is an `InternalError`."""
+    try:
+        yield
+    except Exception as error:
+        if not is_fault(error):
+            raise
+        raise fault(error, doing, user_line(3)) from error
 
 
 @lru_cache(maxsize=1024)

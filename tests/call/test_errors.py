@@ -122,8 +122,7 @@ def test_what_is_no_function():
 # --- what the function does ------------------------------------------------------------------
 
 CONCRETE = [
-    lambda x: float(x[0]), lambda x: math.fsum([x[0], 1.0]), lambda x: x[0].item(),
-    lambda x: complex(x[0]), lambda x: round(float(x[1]), 2), lambda x: x.tolist(),
+    lambda x: math.fsum([x[0], 1.0]), lambda x: {x[0]: 1.0}[x[0]],
 ]
 
 
@@ -136,7 +135,6 @@ def test_concrete_values_are_refused(function):
 UNKNOWN = [
     (lambda x: np.sum(np.sort_complex(x)), "numpy.sort_complex"),
     (lambda x: np.sum(special.struve(1, x)), "struve"),
-    (lambda x: np.sum(np.fft.fft(x, out=np.zeros(3, complex)).real), "fft"),
     (lambda x: np.max(x * 1j).real, "complex"), (lambda x: np.sum(x.astype("f2")), "float16"),
 ]
 

@@ -24,6 +24,7 @@ from jitad.tape.types import Aval, Guard
 from jitad.trace.leaves import packed_all
 from jitad.trace.pytree import TreeDef
 from jitad.trace.recorder import uncollected
+from jitad.trace.where import no_fault
 
 if TYPE_CHECKING:
     from jitad.compile.tapemachine.machine import TapeMachine
@@ -160,11 +161,12 @@ class Specialization:
 
         tier = self.request.tier
         kernel: Any
-        if self.machine is not None:
-            kernel = MachineKernel(self.machine, kinds)
-        else:
-            kernel = Kernel(self.tape, kinds, quick=tier == "machine" or (quick and not tier and slow(self.tape)))
-        kernel.call                                      # noqa: B018  compiles
+        with no_fault(f"it compiled `{self.name}`"):
+            if self.machine is not None:
+                kernel = MachineKernel(self.machine, kinds)
+            else:
+                kernel = Kernel(self.tape, kinds, quick=tier == "machine" or (quick and not tier and slow(self.tape)))
+            kernel.call                                  # noqa: B018  compiles
         return kernel
 
     def replace(self, kinds: tuple[Any, ...], kernel: Any) -> None:

@@ -18,6 +18,7 @@ from jitad.passes.reroll.reroll import reroll
 from jitad.tape.builder import Value
 from jitad.trace.leaves import aval_of, is_complex, packed_all
 from jitad.trace.recorder import Recording, uncollected
+from jitad.trace.where import no_fault
 
 
 def build(target: Target, request: Request, arguments: Arguments) -> Specialization:
@@ -33,10 +34,11 @@ def build(target: Target, request: Request, arguments: Arguments) -> Specializat
                 return Specialization.of(name, request, arguments, None, recording.plan, result,
                                          guarded=bool(machine.guards), machine=machine)
             recording = found
-        outputs, labels, result = requested(recording, request, example, name)
-        tape = optimised(recording.builder, outputs, labels)
-        if levels:
-            tape, result = in_batches(tape, result, levels, arguments, recording.captured, name)
+        with no_fault(f"it differentiated `{name}`"):
+            outputs, labels, result = requested(recording, request, example, name)
+            tape = optimised(recording.builder, outputs, labels)
+            if levels:
+                tape, result = in_batches(tape, result, levels, arguments, recording.captured, name)
     return Specialization.of(name, request, arguments, tape, recording.plan, result, guarded=bool(tape.guards))
 
 

@@ -295,6 +295,11 @@ def _differentiable(leaf: Any, path: str, name: str) -> Any:
 
 def _checked_static(leaf: Any, path: str, name: str) -> Any:
     if describe(leaf).kind == "object":
+        from jitad.trace.captures.policy import cure
+
+        if (words := cure(leaf)) is not None:
+            raise ArgumentTypeError(f"argument `{path}` of `{name}` is {_described(leaf)} (called at {user_line()}): "
+                                    f"{words}")
         raise ArgumentTypeError(
             f"argument `{path}` of `{name}` is {_described(leaf)}, which can be neither data nor part of the key "
             f"(called at {user_line()}); let the function capture it instead (a closure or functools.partial)")

@@ -12,7 +12,7 @@ from jitad.tape.builder import Value
 from jitad.trace.arrays.choice import choose
 from jitad.trace.arrays.indexing import Advanced, entries_of, traced_mask, within
 from jitad.trace.arrays.windows import Window, narrowed, positions
-from jitad.trace.dispatch import as_value, plain, stand_in
+from jitad.trace.dispatch import RESULTS, as_value, call, not_mutable, plain, stand_in
 
 
 def setitem(x: Any, index: Any, value: Any) -> None:
@@ -100,3 +100,32 @@ def assign_result(x: Any, ufunc: np.ufunc, result: Any, operands: tuple[Any, ...
         with np.errstate(all="ignore"):
             ufunc(*dummies, out=np.ones(x.shape, x.dtype))          # raises NumPy's own message
     write(x, x.window, result)
+
+
+def into(target: Any, result: Any, name: str, mask: Any = True) -> Any:
+    """Store `result` in the array that a function got as ``out=``, where `mask` is true; gives that array.
+
+    Raises `MutationError` for an array of the caller's, TypeError for a dtype that NumPy would not cast to."""
+    if isinstance(target, tuple) and len(target) == 1:
+        target = target[0]
+    array = target.written_by(result) if hasattr(target, "written_by") else target
+    if not isinstance(array, Value):
+        if not isinstance(array, np.ndarray):
+            raise TypeError("return arrays must be of ArrayType")
+        raise not_mutable(result, f"{name} with out=", "make the array in the recorded function, by np.zeros")
+    if getattr(array, "is_number", False):
+        raise TypeError("return arrays must be of ArrayType")
+    builder: Any = array.builder
+    builder.fine = False                                # for a template, which writes nothing
+    result = as_value(builder, result)
+    if not np.can_cast(result.dtype, array.dtype, "same_kind"):
+        raise TypeError(f"Cannot cast {name} output from {result.dtype!r} to {array.dtype!r} with casting rule "
+                        "'same_kind'")
+    if np.broadcast_shapes(result.shape, array.shape) != array.shape:
+        raise ValueError(f"non-broadcastable output operand with shape {array.shape} doesn't match the broadcast shape "
+                         f"{np.broadcast_shapes(result.shape, array.shape)}")
+    array[...] = result if mask is True else call(np.where, mask, result, array)     # type: ignore[index]
+    return target
+
+
+RESULTS.into = into

@@ -21,6 +21,7 @@ from jitad.trace.captures.bytecode import codes_in
 from jitad.trace.captures.introspection import TRACED, class_of
 from jitad.trace.captures.notes import Notes
 from jitad.trace.captures.policy import is_user_class, is_user_function
+from jitad.trace.values.seen import stood_for
 from jitad.trace.where import catches, user_line
 
 __all__ = ["Attributes"]
@@ -57,7 +58,7 @@ class Attributes:
             return class_of(thing)
         try:
             if type(thing) in TRACED:
-                getattr(class_of(thing), name)           # which may have less than what stands for it
+                getattr(stood_for(thing), name)          # which may have less than what stands for it
             return getattr(thing, name)
         except AttributeError:
             self._absent(thing, name)
@@ -68,7 +69,7 @@ class Attributes:
     def has(self, thing: Any, name: str, /) -> bool:
         """``hasattr`` in recorded code."""
         if type(thing) in TRACED:
-            return hasattr(class_of(thing), name)
+            return hasattr(stood_for(thing), name)
         return self.read(thing, name, _ABSENT) is not _ABSENT
 
     def _absent(self, thing: Any, name: str) -> None:
@@ -147,7 +148,8 @@ class Attributes:
 def _written(thing: Any) -> dict[str, Any]:
     """What code can set on a function, partial or class."""
     if isinstance(thing, type):
-        return {name: value for name, value in vars(thing).items() if not name.startswith("__")}
+        names = type.__dict__["__dict__"].__get__(thing)     # as they lie there, also of a copy
+        return {name: value for name, value in names.items() if not name.startswith("__")}
     fixed = {name: getattr(thing, name) for name in _SET_ON_FUNCTIONS} if type(thing) is FunctionType else {}
     return {**vars(thing), **fixed}
 

@@ -17,10 +17,12 @@ import numpy as np
 from jitad.cache.keys.captures import Path
 from jitad.trace.captures.policy import is_user_class, is_user_function, is_user_module
 from jitad.trace.captures.standard import note
+from jitad.trace.values.kinds import KIND_NAMES
 from jitad.trace.values.truths import NUMPYS, PYTHONS
 from jitad.trace.where import is_library_file
 
-__all__ = ["WholeGuards", "asks_identity", "codes_in", "compares_identity", "global_names", "hashes", "truths_asked"]
+__all__ = ["KINDS_TOLD", "WholeGuards", "asks_identity", "codes_in", "compares_identity", "global_names", "has_code",
+           "hashes", "tells_kinds", "truths_asked"]
 
 _GLOBAL_OPS = {dis.opmap[name]: shift for name, shift in (               # by how much their argument is shifted
     ("LOAD_GLOBAL", 1), ("LOAD_NAME", 0), ("LOAD_FROM_DICT_OR_GLOBALS", 0)) if name in dis.opmap}
@@ -29,6 +31,7 @@ _IDENTITIES = frozenset({"is_", "is_not"})
 _ASKS = "asks for type(...) in the methods of a class that the function makes use of: ask isinstance there"
 _SETS = frozenset({"set", "frozenset", "__hash__"})
 _EMPTY_CELL = CellType()
+KINDS_TOLD = "classes of numbers"
 _PLAIN_ATTRIBUTES = (str, int, bool, type(None), float, complex, bytes, enum.Enum)
 
 
@@ -65,15 +68,16 @@ def _asks_identity(code: CodeType) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def compares_identity(code: CodeType) -> bool:
-    """Whether the code has an ``is`` between things of which neither is a constant."""
+    """Whether the code has an ``is`` between things of which neither is a constant, nor a class asked for by name."""
     for inner in filter(_asks_identity, codes_in(code)):
-        before = ""
+        before: Any = None
         for instruction in dis.get_instructions(inner):
-            if instruction.opname == "IS_OP" and not before.startswith(("LOAD_CONST", "LOAD_SMALL_INT")):
+            if instruction.opname == "IS_OP" and not (before is not None and (
+                    before.opname.startswith(("LOAD_CONST", "LOAD_SMALL_INT")) or before.argval == "__class__")):
                 return True
             if instruction.argval in ("is_", "is_not"):              # of `operator`
                 return True
-            before = instruction.opname
+            before = instruction
     return False
 
 
@@ -93,6 +97,17 @@ def hashes(code: CodeType) -> bool:
 
 
 @functools.lru_cache(maxsize=1024)
+def tells_kinds(code: CodeType) -> bool:
+    """Whether the code may tell by ``is`` a class of numbers that it has by name from one that it finds otherwise, as
+    by ``x.dtype.type``."""
+    inside = list(codes_in(code))
+    if not any(not KIND_NAMES.isdisjoint(inner.co_names) for inner in inside) or not compares_identity(code):
+        return False
+    return any(instruction.opname in ("LOAD_ATTR", "LOAD_METHOD") and instruction.argval in ("type", "__class__")
+               for inner in inside for instruction in dis.get_instructions(inner))
+
+
+@functools.lru_cache(maxsize=1024)
 def _truths_in(code: CodeType) -> frozenset[str]:
     """Which truth values, Python's or NumPy's, the code may tell by ``is``."""
     found: set[str] = set()
@@ -108,10 +123,13 @@ def _truths_in(code: CodeType) -> frozenset[str]:
 
 
 def truths_asked(function: FunctionType, *bound: Any) -> frozenset[str]:
-    """Which truth values a function, those that it may call, and methods of what is bound to it may tell by ``is``."""
+    """Which truth values a function, those that it may call, and methods of what is bound to it may tell by ``is``;
+    `KINDS_TOLD` among them says that they tell classes of numbers."""
     found: set[str] = set()
     for reached, held in _reached(function, *bound):
         found |= _truths_in(reached.__code__)
+        if tells_kinds(reached.__code__):
+            found.add(KINDS_TOLD)
         if any(isinstance(x, np.bool_) for x in held) and compares_identity(reached.__code__):
             found.add(NUMPYS)
     return frozenset(found)
@@ -164,12 +182,15 @@ def asks_for_types(code: CodeType) -> bool:
     return False
 
 
-def _is_code(name: str, raw: Any) -> bool:
+def has_code(name: str, raw: Any) -> bool:
     """Whether an attribute of a class is code that its author wrote, rather than dataclasses or collections."""
     if isinstance(raw, FunctionType):
         file = raw.__code__.co_filename
         return not is_library_file(file) and not (file.startswith("<") and name.startswith("__"))
-    return isinstance(raw, (property, staticmethod, classmethod, functools.cached_property))
+    if isinstance(raw, classmethod) and isinstance(raw.__func__, FunctionType):
+        return not is_library_file(raw.__func__.__code__.co_filename)
+    return isinstance(raw, (property, staticmethod, functools.cached_property, functools.partialmethod)) or hasattr(
+        type(raw), "__jitad_nested__") or hasattr(raw, "__wrapped__")
 
 
 class WholeGuards:
@@ -222,13 +243,13 @@ class WholeGuards:
         members = [(i, base, *item) for i, base in enumerate(cls.__mro__) if is_user_class(base)
                    for item in list(vars(base).items())]
         path = Path.of(("class", cls, cls.__name__))
-        if not any(_is_code(name, raw) for _, _, name, raw in members):
+        if not any(has_code(name, raw) for _, _, name, raw in members):
             return
         if not issubclass(cls, enum.Enum):
             self.class_(cls, path)
             return
         for i, base, name, raw in members:
-            if _is_code(name, raw):
+            if has_code(name, raw):
                 self._member(base, name, raw, path.step("attr", "__mro__").step("item", i).step("attr", name))
 
     def _member(self, cls: type, name: str, raw: Any, at: Path) -> None:

@@ -21,40 +21,37 @@ from __future__ import annotations
 import builtins
 import enum
 import functools
-from collections import OrderedDict, defaultdict
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Mapping, Sequence
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from jitad.cache.keys.captures import Path, Plan
-from jitad.cache.keys.guards import Unguardable, is_atom
+from jitad.cache.keys.guards import GUARDED_ARRAYS, Unguardable, is_atom
 from jitad.cache.keys.identity import code_key
 from jitad.errors import CaptureError, MutationError
 from jitad.tape.builder import Value
+from jitad.tape.types import Where
 from jitad.trace.captures import policy
 from jitad.trace.captures.attributes import Attributes
 from jitad.trace.captures.bytecode import WholeGuards, asks_identity
-from jitad.trace.captures.containers import STATIC, take_list, take_set, take_tuple
+from jitad.trace.captures.collected import TAKERS, is_dispatching, take_dispatching, take_records
+from jitad.trace.captures.containers import STATIC, frozen_copy, take_list, take_set, take_tuple
 from jitad.trace.captures.copies import Copies, GlobalsView
 from jitad.trace.captures.introspection import VIEWS, Identities, hashing
 from jitad.trace.captures.libraries.objects import library_object, take_vectorized
 from jitad.trace.captures.nested import CaptureView, Nested
+from jitad.trace.captures.objects.classes import Classes, is_copy, original_of
+from jitad.trace.captures.objects.standins import DictView, ModuleView, ObjectView, Poison, object_view, state_of
 from jitad.trace.captures.standard import Outlet, is_changing, note_states
-from jitad.trace.captures.standins import (
-    ClassView,
-    DictView,
-    ModuleView,
-    ObjectView,
-    Poison,
-    object_view,
-    state_of,
-)
 from jitad.trace.captures.wrappers import take_cached, take_method, take_partial
 from jitad.trace.impure import Impure
 from jitad.trace.leaves import packed_all, refusal
+from jitad.trace.pytree import TreeDef, unflatten
 from jitad.trace.scipy_rules.stats import distributions
+from jitad.trace.values.kinds import KINDS
 from jitad.trace.where import user_line
 
 __all__ = ["Captures"]
@@ -75,14 +72,14 @@ class Captures:
         self.values: list[Any] = []
         self.missing: set[str] = set()
         self.attributes = Attributes(self)
-        self.views = {**VIEWS, **self.attributes.views, builtins.__import__: self._import, hash: hashing(self)}
+        self.views = {**VIEWS, **self.attributes.views, builtins.__import__: self._import, hash: hashing(self),
+                      **(KINDS if recorder.kinds else {})}
         self.builtins = {name: self.seen(value) or value for name, value in vars(builtins).items()}
         self.whole = WholeGuards(self)
         self.copies = Copies(self)
         self.taken: dict[Path, tuple[Any, Any]] = {}
         self.identities = Identities(self, asks_identity(target.function, target.self, *target.args))
-        self._class_views: dict[type, ClassView] = {}    # one for each class: its path is guarded wherever it is found
-        self.made: list[ClassView] = []                  # of which there are instances
+        self.classes = Classes(self)
         self.watched: list[tuple[Any, Any, Path]] = []        # copies of lists and sets, and as they were
 
     # --- running and checking --------------------------------------------------------------------
@@ -97,21 +94,38 @@ class Captures:
         given = {**keywords, **kwargs}
         return self.copies.copy(target.function, Path(), len(bound) + len(args), given)(*bound, *args, **given)
 
+    def argument(self, cls: type) -> None:
+        """Follow the methods of an argument's class, which is what its path says."""
+        if issubclass(cls, enum.Enum):
+            self.whole.argument(cls)
+        else:
+            self.take(cls, Path.of(("class", cls, cls.__name__)))
+
+    def rebuilt(self, part: tuple[TreeDef | None, Any]) -> Any:
+        """An argument of its leaves, its instances being those of copied classes."""
+        structure, leaves = part
+        return leaves if structure is None else self.classes.as_copies(unflatten(structure, leaves))
+
     def finish(self) -> None:
         """Raise for changes of captured state that could not be seen when they were made."""
         for what in (*self.copies.rebound(), *self.attributes.changed()):
-            raise self._changed(what)
+            raise self._changed(what, self.copies.where_stored(what))
         self.attributes.watch([function.__code__ for function in self.copies.originals.values()])
         for copy, before, path in self.watched:
             if type(copy) is set:
                 changed = copy != before
+            elif type(copy) is Counter:
+                changed = list(copy.items()) != before
             else:
                 changed = len(copy) != len(before) or any(a is not b for a, b in zip(copy, before, strict=True))
             if changed:
                 raise self._changed(f"the captured {type(copy).__name__} `{path.expression()}`")
         for words in self.plan.changes(self.target):
             raise self._changed(f"captured state ({words})")
-        self.identities.check(self.copies.compare_identity(), self.made)
+        self.identities.check(self.copies.compare_identity())
+        if self.recorder.kinds and (tells := self.copies.telling_kinds()):
+            raise CaptureError(f"`{tells}` compares classes of numbers by `is`, which it reads as `x.__class__` or "
+                               "`x.dtype.type`, and cannot be followed; compare dtypes by `==`, or ask isinstance")
         if self.missing:
             raise CaptureError(f"`{self.recorder.function_name}` looks for the global `{min(self.missing)}`, which "
                                "does not exist, and goes on without it; define it (None, say) and test its value.")
@@ -123,6 +137,7 @@ class Captures:
         self.builtins.update(__import__=builtins.__import__, getattr=getattr, hasattr=hasattr, hash=hash)
         self.taken.clear()
         self.watched.clear()
+        self.classes.release()
         del self.attributes, self.copies, self.whole, self.target
 
     def met(self, value: Any, path: Path) -> None:
@@ -131,19 +146,26 @@ class Captures:
 
     def original(self, value: Any) -> Any:
         """What a copy or stand-in stands for; anything else is itself."""
-        if isinstance(value, (ObjectView, ClassView)):
+        if isinstance(value, ObjectView):
             return state_of(value)[1]
+        if isinstance(value, type):
+            return original_of(value)
         if isinstance(value, FunctionType):
             return self.copies.originals.get(id(value), value)
         return distributions.original(value)
 
-    def _changed(self, what: str) -> MutationError:
-        return MutationError(f"{what} is changed by `{self.recorder.function_name}` while it is recorded. The change "
-                             "would be lost in later calls, which run compiled code; return the new value instead.")
+    def _changed(self, what: str, where: Where | None = None) -> MutationError:
+        at = f", at {where}," if where is not None else ""
+        return MutationError(f"{what} is changed by `{self.recorder.function_name}`{at} while it is recorded. The "
+                             "change would be lost in later calls, which run compiled code; return the new value "
+                             "instead.")
 
-    def error(self, path: Path, why: str) -> CaptureError:
-        fault = CaptureError(f"{path} {why} (at {user_line(2)}). Pass it to `{self.recorder.function_name}` as an "
-                             f"argument instead, or, if it never changes, say static=({path.expression()!r},).")
+    def error(self, path: Path, why: str, way_out: bool = False) -> CaptureError:
+        """The error for what was found at `path`; with `way_out`, `why` says already what to do."""
+        static = f"if it never changes, say static=({path.expression()!r},)."
+        advice = f"Or, {static}" if way_out else (
+            f"Pass it to `{self.recorder.function_name}` as an argument instead, or, {static}")
+        fault = CaptureError(f"{path} {why} (at {user_line(2)}). {advice}")
         fault.said = (path, why)  # type: ignore[attr-defined]
         return fault
 
@@ -170,6 +192,11 @@ class Captures:
         return value
 
     def _input(self, value: Any, path: Path) -> Any:
+        if isinstance(value, np.ndarray) and value.dtype.names:
+            return take_records(self, value, path)
+        if isinstance(value, np.ndarray) and value.dtype.kind in GUARDED_ARRAYS:
+            self.guard(value, path)
+            return frozen_copy(value)
         if (why := refusal(value)) is not None:
             return self.static(value, path) if self.is_static(path) else self.poison(path, why)
         name = path.expression()
@@ -181,8 +208,8 @@ class Captures:
         self.values += packed_all([value])
         return self.recorder.seen(traced, value)
 
-    def poison(self, path: Path, why: str) -> Poison:
-        return Poison(lambda: self.error(path, why))
+    def poison(self, path: Path, why: str, way_out: bool = False) -> Poison:
+        return Poison(lambda: self.error(path, why, way_out))
 
     def seen(self, value: Any) -> Any | None:
         """What recorded code gets for one of Python's builtins that ask what they hold; None for anything else."""
@@ -217,14 +244,14 @@ class Captures:
             taken = self._take(value, path)
         except CaptureError as fault:
             taken = self.poison(*_said(fault))
-        if taken is not value and isinstance(value, (np.ndarray, list, dict, set, tuple, float, np.floating)):
+        if taken is not value and isinstance(value, (np.ndarray, list, dict, set, tuple, deque, float, np.floating)):
             self.met(value, path)
         self.taken[path] = (value, taken)
         return taken
 
     def _take(self, value: Any, path: Path) -> Any:
         kind = type(value)
-        if isinstance(value, (Value, ObjectView, ClassView, ModuleView, DictView, Poison)):
+        if isinstance(value, (Value, ObjectView, ModuleView, DictView, Poison)) or is_copy(value):
             if isinstance(value, Value) and value.builder is not self.recorder:
                 raise self.recorder.foreign(value)
             return value  # of this recording: a function made inside it captured it
@@ -258,13 +285,13 @@ class Captures:
 
     def _other(self, value: Any, path: Path) -> Any:
         cls = type(value)
-        if cls is object:
+        if cls is object or cls.__module__ == "dataclasses":  # a mark of its own, told by identity
             self.guard(cls, path.step("type"))
             return value
         if not is_atom(value) and policy.is_followed(cls):
-            why = policy.unfollowable(cls)
+            why, words = policy.unfollowable(cls), policy.cure(value)
             if why is not None:
-                return self.poison(path, why)
+                return self.poison(path, f"{why}: {words}" if words else why, bool(words))
             self.guard(cls, path.step("type"))
             self.met(value, path)
             return object_view(self, value, path)
@@ -279,26 +306,7 @@ class Captures:
 
     def _class(self, cls: type, path: Path) -> Any:
         self.guard(cls, path)
-        if not policy.is_user_class(cls) or issubclass(cls, BaseException) or issubclass(cls, enum.Enum):
-            return cls
-        return self.class_view(cls, path)
-
-    def class_view(self, cls: type, path: Path) -> Any:
-        """The class itself if all that its methods and attributes hold could be guarded, else a stand-in."""
-        if policy.is_user_class(type(cls)):
-            self.whole.class_(type(cls), path.step("type"))
-        holds = any(isinstance(v, (float, np.ndarray, np.floating)) for c in cls.__mro__ if policy.is_user_class(c)
-                    for v in vars(c).values())
-        if not holds:
-            try:
-                self.whole.class_(cls, path)
-            except CaptureError:
-                self.whole.done.clear()
-            else:
-                self.attributes.found(cls, cls, path)
-                self.attributes.hold(cls, path)
-                return cls
-        return self._class_views.setdefault(cls, ClassView(self, cls, path))
+        return self.classes.copy(cls, path) if self.classes.is_copied(cls) else cls
 
     def _transform(self, value: Any, path: Path) -> Any:
         self.guard(type(value), path.step("type"))
@@ -316,10 +324,12 @@ class Captures:
 
     # --- callables -------------------------------------------------------------------------------
 
-    def function(self, function: FunctionType, path: Path) -> FunctionType:
+    def function(self, function: FunctionType, path: Path) -> Any:
         """The copy of a captured function, or the function itself if it is a library's."""
         if self.is_own(function):
             return function
+        if is_dispatching(function):
+            return take_dispatching(self, function, path)
         self.guard(function, path)
         users = policy.is_user_function(function) or policy.holds_user_code(function)
         copy = self.copies.copy(function, path) if users else function
@@ -381,5 +391,5 @@ def _said(fault: CaptureError) -> tuple[Any, str]:
 _TAKERS: dict[type, Any] = {
     FunctionType: Captures.function, MethodType: take_method, functools.partial: take_partial, _LRU: take_cached,
     list: take_list, tuple: take_tuple, set: take_set, frozenset: take_set,
-    np.vectorize: take_vectorized, **dict.fromkeys(_DICTS, Captures.dict_view),
+    np.vectorize: take_vectorized, **dict.fromkeys((*_DICTS, MappingProxyType), Captures.dict_view), **TAKERS,
 }

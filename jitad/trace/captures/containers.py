@@ -12,7 +12,7 @@ from jitad.cache.keys.guards import is_atom
 from jitad.trace.captures.notes import Notes
 from jitad.trace.captures.standard import note
 
-__all__ = ["STATIC", "take_list", "take_set", "take_tuple"]
+__all__ = ["STATIC", "frozen_copy", "take_list", "take_set", "take_tuple"]
 
 LONGEST = 64  # numbers in a captured list that are inputs each; longer lists are guarded by value
 STATIC = frozenset({str, bytes, int, bool, complex, type(None), type(...), range})
@@ -49,6 +49,13 @@ def take_set(captures: Notes, value: set[Any] | frozenset[Any], path: Path) -> s
         return value
     copy = set(value)
     captures.watched.append((copy, set(value), path))
+    return copy
+
+
+def frozen_copy(value: np.ndarray) -> np.ndarray:
+    """A copy of an array of texts or times, guarded by value, that cannot be written."""
+    copy = np.array(value)
+    copy.flags.writeable = False
     return copy
 
 

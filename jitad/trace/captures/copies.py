@@ -1,13 +1,15 @@
 """Copies of functions: the same code, with globals, cells and defaults that are captures of a recording."""
 from __future__ import annotations
 
+import dis
 from collections.abc import Iterator, Mapping
 from types import CellType, FunctionType
 from typing import Any, NoReturn
 
 from jitad.cache.keys.captures import Path
 from jitad.errors import CaptureError, MutationError
-from jitad.trace.captures.bytecode import compares_identity, global_names, hashes
+from jitad.tape.types import Where
+from jitad.trace.captures.bytecode import codes_in, compares_identity, global_names, hashes, tells_kinds
 from jitad.trace.captures.notes import Notes
 from jitad.trace.captures.standard import note
 from jitad.trace.where import user_line
@@ -91,8 +93,25 @@ class Copies:
             if contents(cell) is not given:
                 yield f"nonlocal `{name}`"
 
+    def where_stored(self, what: str) -> Where | None:
+        """The first line of the copies that assigns or deletes what `rebound` names."""
+        kind, _, name = what.partition(" ")
+        wanted = {"global": ("STORE_GLOBAL", "DELETE_GLOBAL"), "nonlocal": ("STORE_DEREF", "DELETE_DEREF"),
+                  "attribute": ("STORE_ATTR", "DELETE_ATTR")}.get(kind, ())
+        for code in (inner for function in self.originals.values() for inner in codes_in(function.__code__)):
+            line = None
+            for instruction in dis.get_instructions(code):
+                line = instruction.positions.lineno if instruction.positions else line
+                if instruction.opname in wanted and f"`{instruction.argval}`" == name.split(" of ")[0]:
+                    return Where(code.co_filename, line or code.co_firstlineno, code.co_name)
+        return None
+
     def compare_identity(self) -> bool:
         return any(compares_identity(function.__code__) for function in self.originals.values())
+
+    def telling_kinds(self) -> str:
+        """The name of a copy that may tell classes of numbers by ``is``."""
+        return next((f.__qualname__ for f in self.originals.values() if tells_kinds(f.__code__)), "")
 
     def release(self) -> None:
         """Break the cycles between views and functions, so that what was captured is freed at once."""
@@ -160,9 +179,7 @@ class Copies:
             value = contents(old)
             if value is _EMPTY:
                 continue
-            if names[i] != "__class__":  # which is what super() needs
-                value = self.captures.take(value, path.step("cell", i, names[i]))
-            new.cell_contents = value
+            new.cell_contents = self.captures.take(value, path.step("cell", i, names[i]))
             self.cells.append((new, new.cell_contents, names[i]))
 
     def _fill_defaults(self, function: FunctionType, copy: FunctionType, path: Path, given: int,

@@ -5,7 +5,7 @@ What is only printed is printed while the function is recorded, and the tape doe
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import BuiltinFunctionType, ModuleType
 from typing import Any
 
@@ -15,10 +15,14 @@ from jitad.cache.keys.captures import Path
 from jitad.errors import CaptureError, ConcretizationError
 from jitad.trace.captures.nested import Nested, class_behind
 from jitad.trace.captures.notes import Notes
+from jitad.trace.captures.objects.classes import original_of
+from jitad.trace.captures.objects.standins import DictView, ModuleView, ObjectView, state_of, view_super
 from jitad.trace.captures.standard import note
-from jitad.trace.captures.standins import ClassView, DictView, ModuleView, ObjectView, state_of, view_super
 from jitad.trace.dispatch import refused
+from jitad.trace.numpy_rules.ufuncs import UfuncView
+from jitad.trace.recorder import current
 from jitad.trace.scipy_rules.stats.distributions import Distribution, Frozen
+from jitad.trace.values.kinds import KINDS
 from jitad.trace.values.local import LocalArray
 from jitad.trace.values.pairs import Complex
 from jitad.trace.values.seen import as_seen, stood_for
@@ -38,7 +42,7 @@ def view_isinstance(instance: Any, classes: Any, /) -> bool:
     if type(instance) not in TRACED:
         found = isinstance(instance, classes)
         if not found and is_copied(frame := sys._getframe(1)):
-            frame.f_globals.captures.attributes.unlike += asked     # type: ignore[attr-defined]
+            frame.f_globals.captures.attributes.unlike += map(original_of, asked)     # type: ignore[attr-defined]
         return found
     if any(isinstance(c, type) and issubclass(c, np.memmap) for c in asked):
         raise refused(instance, "isinstance(array, numpy.memmap)", "compiled code serves arrays in files and in memory "
@@ -49,13 +53,18 @@ def view_isinstance(instance: Any, classes: Any, /) -> bool:
 def class_of(thing: Any) -> Any:
     """The class that an object has as recorded code sees it."""
     kind = type(thing)
-    if kind in TRACED:
-        return stood_for(thing)
-    if issubclass(kind, (ObjectView, ClassView, DictView, *STAND_INS)):
+    if kind in TRACED or kind in KINDS:
+        recorder, kind = current(), stood_for(thing) if kind in TRACED else kind
+        return KINDS.get(kind, kind) if recorder is None or recorder.kinds else kind
+    kind = vars(kind).get("__jitad_metaclass__", kind)
+    if issubclass(kind, (ObjectView, DictView, *STAND_INS)):
         kind = thing.__class__
     elif kind is Nested:
         kind = class_behind(thing)
-    return ViewType if kind in (type, _MetaType) else {LocalArray: np.ndarray, ModuleView: ModuleType}.get(kind, kind)
+    return ViewType if kind in (type, _MetaType, type(KINDS[float])) else _SEEN.get(kind, kind)
+
+
+_SEEN = {LocalArray: np.ndarray, ModuleView: ModuleType, UfuncView: np.ufunc}
 
 
 class _MetaType(type):
@@ -135,15 +144,13 @@ class Identities:
         self.captures.guard(True, path.step("one", found))
         return found
 
-    def check(self, compared: bool, made: Sequence[ClassView]) -> None:
+    def check(self, compared: bool) -> None:
         """When the recording ends: guard that different objects stay so, if any code has `compared` by ``is``."""
         if not compared:
             return
         for one, other in self._aliases:
             raise CaptureError(f"`{self.captures.recorder.function_name}` compares by `is` and reads one object in two "
                                f"ways, as {one} and as {other}, which jitad cannot watch; compare names or flags")
-        if made:
-            raise self.captures.error(state_of(made[0])[2], "is a class whose instances are made, and compared by `is`")
         paths = [path for path in self._met.values() if path]
         if len(paths) > 1:
             self.captures.guard(True, paths[0].step("apart", tuple(paths[1:])))

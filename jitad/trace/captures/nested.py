@@ -6,7 +6,7 @@ from typing import Any
 
 from jitad.cache.keys.captures import Path
 from jitad.trace.captures.notes import Notes
-from jitad.trace.captures.standins import mutation
+from jitad.trace.captures.objects.standins import mutation
 
 __all__ = ["CaptureView", "Nested", "class_behind"]
 

@@ -21,12 +21,13 @@ from jitad.trace.captures.libraries import functions as library
 from jitad.trace.captures.standard import OUTLETS, Outlet, outlet_of, reads_state
 from jitad.trace.impure import Impure, ImpureClass
 from jitad.trace.numpy_rules.shapes.grids import INDEXERS
+from jitad.trace.numpy_rules.ufuncs import ufunc_view
 from jitad.trace.scipy_rules.stats.distributions import is_distribution, is_library_distribution, stand_in
 from jitad.trace.substitutes import SUBSTITUTES
 from jitad.trace.where import is_library_file
 
 __all__ = [
-    "holds_user_code", "is_followed", "is_mutable", "is_numba", "is_opaque", "is_user_class",
+    "cure", "holds_user_code", "is_followed", "is_mutable", "is_numba", "is_opaque", "is_user_class",
     "is_user_function", "is_user_module", "refused", "substitute", "unfollowable",
 ]
 
@@ -35,6 +36,12 @@ CONSTRAINTS = "jitad.constraints"
 LIBRARIES = frozenset({"numpy", "scipy", "jitad", "numba", "optree", "builtins"}) | STANDARD
 # Packages whose objects hold their data where Python cannot see it being read.
 OPAQUE = frozenset({"pandas", "polars", "xarray", "torch", "jax", "jaxlib", "tensorflow", "h5py", "pyarrow", "sklearn"})
+
+_CURES = {
+    **dict.fromkeys(("pandas", "polars"), "use its arrays, by .to_numpy(), outside of the function"),
+    "xarray": "use its array, by .to_numpy(), outside of the function",
+    **dict.fromkeys("jax jaxlib tensorflow h5py pyarrow".split(), "use np.asarray of it, outside of the function"),
+    "torch": "use its array, by .detach().numpy(), outside of the function"}
 
 
 def _top(name: Any) -> str:
@@ -91,10 +98,23 @@ def is_opaque(cls: type) -> bool:
     return _top(cls.__module__) in OPAQUE
 
 
+def cure(value: Any) -> str | None:
+    """How plain arrays are taken out of an object of another library's; None for any other."""
+    if isinstance(value, _GENERATORS):
+        return "draw outside of the function, and pass what was drawn"
+    for base in type(value).__mro__:
+        top = _top(base.__module__)
+        if top in _CURES:
+            return _CURES[top]
+        if top in OPAQUE:
+            return "take plain arrays out of it, outside of the function"
+    return None
+
+
 def unfollowable(cls: type) -> str | None:
     """Why the attributes of the instances of a class cannot be followed, or None if they can."""
     if any(is_opaque(base) for base in cls.__mro__):
-        return f"is a {cls.__name__}, whose data cannot be followed: take plain arrays out of it before"
+        return f"is a {cls.__name__}, whose data cannot be followed"
     if cls is SimpleNamespace:
         return None
     for base in cls.__mro__[:-1]:
@@ -118,6 +138,8 @@ def substitute(value: Any) -> Any | None:
     """What stands for a library's callable in recorded code, or None."""
     if not callable(value):
         return INDEXERS.get(id(value))
+    if type(value) is np.ufunc:
+        return ufunc_view(value)
     try:
         return SUBSTITUTES.get(value)
     except Exception:  # unhashable

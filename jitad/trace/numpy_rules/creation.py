@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jitad.tape.builder import Value
-from jitad.trace.dispatch import FUNCTIONS, builder_in, call, detached, noted_line, plain, repeated
+from jitad.trace.dispatch import FUNCTIONS, RESULTS, builder_in, call, detached, noted_line, plain, repeated
 from jitad.trace.numpy_rules import functions, substitutes  # noqa: F401  (fill the tables)
 from jitad.trace.substitutes import SUBSTITUTES
 from jitad.trace.values.local import local
@@ -24,12 +24,15 @@ def _maker(function: Callable[..., Any], traced: Callable[..., Any]) -> Callable
     """`function` on concrete values, with a local array as result; `traced` if something is traced."""
     @wraps(function)
     def make(*args: Any, **kwargs: Any) -> Any:
+        out = kwargs.get("out")
+        if out is not None and builder_in(plain(args), plain(kwargs)) is not None:
+            return RESULTS.into(out, make(*args, **{**kwargs, "out": None}), function.__name__)
         return run(*args, **kwargs) if keeps(args, kwargs) else repeated((make, function), run, args, kwargs)
 
     def keeps(args: Any, kwargs: Any) -> bool:
         """Whether the result may be the argument, or a view of it, and not an array of its own."""
         return function in KEEP or (function in (np.array, np.meshgrid) and not kwargs.get("copy", True)) or (
-            function is np.diag and np.ndim(args[0] if args else kwargs.get("v")) == 2)
+            function is np.diag and getattr(args[0] if args else kwargs.get("v"), "ndim", 1) == 2)
 
     def run(*args: Any, **kwargs: Any) -> Any:
         given, kwargs = args, plain(kwargs)

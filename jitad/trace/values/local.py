@@ -22,6 +22,7 @@ from jitad.trace import ufuncs
 from jitad.trace.arrays.storage import Storage, constant
 from jitad.trace.arrays.windows import window_of
 from jitad.trace.dispatch import as_value, builder_in, call, not_mutable, noted_line, plain, refused
+from jitad.trace.values.flat import FlatElements
 from jitad.trace.values.pairs import Complex
 from jitad.trace.values.tracer import Tracer
 
@@ -185,12 +186,7 @@ class LocalArray:
                 return out[0] if len(out) == 1 else out
             return local(getattr(ufunc, method)(*inputs, **kwargs))
         with noted_line(builder):
-            if len(out) != 1 or not isinstance(out[0], (LocalArray, Tracer)) or method != "__call__":
-                return ufuncs.array_ufunc(ufunc, method, *inputs, out=out, **kwargs)
-            result = ufuncs.array_ufunc(ufunc, method, *inputs, **kwargs)
-            target = _writable(out[0], builder)
-            target.assign(ufunc, result, inputs)
-            return out[0]
+            return ufuncs.array_ufunc(ufunc, method, *inputs, out=out, **kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         return on_arrays(function, args, kwargs)
@@ -236,41 +232,9 @@ class LocalArray:
         return None if whole else LocalArray(self.memory, self.memory.owner.view(np.ndarray))
 
 
-class FlatElements:
-    """``a.flat``: the elements in C order, to read and to write."""
-
-    def __init__(self, array: Any):
-        self.array = array
-
-    def __getitem__(self, index: Any) -> Any:
-        return call_on(np.ravel, self.array)[index]
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        where = np.arange(self.array.size)[index]
-        np.put(self.array, where, value)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(call_on(np.ravel, self.array))
-
-    def __len__(self) -> int:
-        return self.array.size
-
-
 def on_tape(builder: Any, array: np.ndarray) -> Any:
     """A concrete array as a constant of the tape."""
     return as_value(builder, array) if array.dtype.kind == "c" else constant(builder, array)
-
-
-def call_on(function: Callable[..., Any], array: Any) -> Any:
-    return on_arrays(function, (array,), {})
-
-
-def _writable(target: Any, builder: Builder) -> Any:
-    if isinstance(target, Tracer):
-        return target
-    if target.memory.storage is None:
-        target.memory.trace(builder)
-    return target.jitad_current
 
 
 def _at(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> None:
@@ -298,7 +262,7 @@ def on_arrays(function: Any, args: Any, kwargs: Any) -> Any:
     given = kwargs.get("out")
     args, kwargs = plain(args), plain(kwargs)
     if builder_in(args, kwargs) is not None:
-        return call(function, *args, **kwargs)
+        return call(function, *args, **(kwargs if given is None else {**kwargs, "out": given}))
     result = function(*args, **kwargs)
     return given if given is not None and result is kwargs["out"] else local(result)
 
@@ -322,6 +286,8 @@ def _method(name: str) -> Callable[..., Any]:
 def _operator(name: str) -> Callable[..., Any]:
     def operator(self: LocalArray, *args: Any) -> Any:
         current, args = self.jitad_current, plain(args)
+        if args and type(args[0]) in (list, tuple) and (builder := builder_in(args[0])) is not None:
+            args = (as_value(builder, args[0]),)
         function = getattr(type(current), name, None)
         return NotImplemented if function is None else local(function(current, *args))
     return operator
@@ -349,9 +315,10 @@ def _property(name: str) -> property:
         if name in ("real", "imag") and self.array.dtype.kind == "c":
             setattr(self.written_by(plain(value)), name, plain(value))
             return
-        if self.memory.storage is not None:
+        if self.memory.storage is not None and name != "shape":
             raise refused(self.jitad_current, f"setting .{name} of a traced array", "use a.reshape or a.astype")
-        setattr(self.array, name, value)
+        setattr(self.array, name, plain(value))
+        self.traced = None
     return property(getter, setter)
 
 

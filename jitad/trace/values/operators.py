@@ -191,3 +191,35 @@ def concrete(what: str, advice: str) -> Callable[..., Any]:
     def call_it(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
         raise not_concrete(self, what, advice)
     return call_it
+
+
+class Arithmetic:
+    """The operators of traced values."""
+
+    __slots__ = ()
+    __add__, __radd__ = binary(np.add), binary(np.add, True)
+    __sub__, __rsub__ = binary(np.subtract), binary(np.subtract, True)
+    __mul__, __rmul__ = binary(np.multiply), binary(np.multiply, True)
+    __truediv__, __rtruediv__ = binary(np.true_divide), binary(np.true_divide, True)
+    __floordiv__, __rfloordiv__ = binary(np.floor_divide), binary(np.floor_divide, True)
+    __mod__, __rmod__ = binary(np.remainder), binary(np.remainder, True)
+    __divmod__, __rdivmod__ = binary(np.divmod), binary(np.divmod, True)
+    __matmul__, __rmatmul__ = binary(np.matmul), binary(np.matmul, True)
+    __pow__, __rpow__ = power(), power(True)
+    __and__, __rand__ = binary(np.bitwise_and, logic=True), binary(np.bitwise_and, True, logic=True)
+    __or__, __ror__ = binary(np.bitwise_or, logic=True), binary(np.bitwise_or, True, logic=True)
+    __xor__, __rxor__ = binary(np.bitwise_xor, logic=True), binary(np.bitwise_xor, True, logic=True)
+    __lshift__, __rlshift__ = binary(np.left_shift), binary(np.left_shift, True)
+    __rshift__, __rrshift__ = binary(np.right_shift), binary(np.right_shift, True)
+    __neg__, __pos__, __abs__ = unary(np.negative), unary(np.positive), unary(np.absolute)
+    __invert__ = unary(np.invert)
+    __lt__, __le__ = binary(np.less), binary(np.less_equal)
+    __gt__, __ge__ = binary(np.greater), binary(np.greater_equal)
+    __eq__, __ne__ = compare(np.equal, False), compare(np.not_equal, True)       # type: ignore[assignment]
+    __iadd__, __isub__ = in_place(__add__, np.add), in_place(__sub__, np.subtract)
+    __imul__, __itruediv__ = in_place(__mul__, np.multiply), in_place(__truediv__, np.true_divide)
+    __ifloordiv__, __imod__ = in_place(__floordiv__, np.floor_divide), in_place(__mod__, np.remainder)
+    __ipow__, __imatmul__ = in_place(__pow__, np.power), in_place(__matmul__, np.matmul)
+    __iand__, __ior__ = in_place(__and__, np.bitwise_and), in_place(__or__, np.bitwise_or)
+    __ixor__, __ilshift__ = in_place(__xor__, np.bitwise_xor), in_place(__lshift__, np.left_shift)
+    __irshift__ = in_place(__rshift__, np.right_shift)

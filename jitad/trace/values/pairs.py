@@ -73,6 +73,10 @@ class Complex(Tracer):
     def shape(self) -> tuple[int, ...]:
         return self.re.shape
 
+    @shape.setter
+    def shape(self, shape: Any) -> None:
+        self.re.shape = self.im.shape = shape
+
     @property
     def aval(self) -> Aval:
         return Aval(self.re.shape, complex_dtype(self.re.dtype), self.weak)

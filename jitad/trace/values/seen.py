@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import select
+from jitad.primitives.core import cast, select
 from jitad.tape.types import TABLE
+from jitad.trace.dispatch import refused
 from jitad.trace.where import user_line
 
 
@@ -57,3 +58,39 @@ def text_of(x: Any, write: Callable[[Any], str]) -> str:
         same = TABLE["reduce_all"](same, axes=tuple(range(x.ndim)))
     x.recorder.guard(same, True, user_line(2))
     return text
+
+
+# --- as Python's numbers -------------------------------------------------------------------------
+
+def one_of(x: Any) -> Any:
+    """The number of an array that has one element."""
+    if x.size != 1:
+        raise TypeError("only 0-dimensional arrays can be converted to Python scalars")
+    return x.reshape(()) if x.ndim else x
+
+
+def as_python(x: Any, kind: type | None = None) -> Any:
+    """A traced number as Python's: of `kind`, or that of its dtype."""
+    x = one_of(x)
+    pair = hasattr(type(x), "jitad_parts")
+    code = "f" if kind is float else "c" if kind is complex else x.dtype.kind
+    if code == "c":
+        z = x if pair else x.recorder.as_complex(x, np.complex128)
+        return type(z)(_weak(z.re, np.float64), _weak(z.im, np.float64))
+    if pair and x.weak:
+        raise TypeError("float() argument must be a string or a real number, not 'complex'")
+    if pair:
+        raise refused(x.builder, "float() of a complex number", "take its .real or np.abs")
+    dtype: Any = {"f": np.float64, "b": np.bool_}.get(code, np.int64)
+    return _weak(x, dtype)
+
+
+def _weak(x: Any, dtype: Any) -> Any:
+    result: Any = x.builder.value(cast(x, dtype).number)
+    result.weak, result.boxed = True, False
+    return result
+
+
+def listed(x: Any) -> Any:
+    """``x.tolist()``: Python's numbers, in lists as deep as the array."""
+    return [listed(row) for row in x] if x.ndim else as_python(x)

@@ -20,29 +20,25 @@ from jitad.trace.arrays.storage import Storage
 from jitad.trace.arrays.viewing import through_view
 from jitad.trace.arrays.windows import Window, through_map
 from jitad.trace.dispatch import call, noted, noted_line, repeated, strong
+from jitad.trace.values.flat import FlatElements
 from jitad.trace.values.operators import (
-    binary,
+    Arithmetic,
     check_whole,
-    compare,
     concrete,
     element_of,
-    in_place,
     method,
     on_a_number,
-    power,
     refused_method,
     refused_property,
-    unary,
 )
-from jitad.trace.values.seen import owner_of, stood_for, text_of
+from jitad.trace.values.seen import as_python, listed, owner_of, stood_for, text_of
 from jitad.trace.where import is_copied, is_library_file
 
 _MATH = ("use NumPy's function in place of math's (np.exp for math.exp), leave out the conversion, or "
          "pass the number in as a string or another static value")
-_BRANCH = "use np.where(condition, a, b), np.maximum(a, b), np.all or np.any for the choice"
 
 
-class Tracer(Value):
+class Tracer(Arithmetic, Value):
     """A node of a recording that behaves as the NumPy array (or number) it stands for.
 
     ``isinstance`` and ``type`` in recorded code take it for that (see `captures.introspection`). `weak` marks what
@@ -149,6 +145,29 @@ class Tracer(Value):
     def shape(self) -> tuple[int, ...]:
         return self.builder.nodes[self.fixed].aval.shape if self.storage is None else self.window.shape
 
+    @shape.setter
+    def shape(self, shape: Any) -> None:
+        if self.is_number:
+            raise AttributeError(f"attribute 'shape' of {stood_for(self).__name__!r} objects is not writable")
+        alone = self.storage is None
+        other = self.reshape(shape)
+        if alone and other.storage is not self.storage:
+            self.storage = other.storage if other.storage is not None else other.home
+        elif other.storage is not self.home:
+            raise AttributeError("Incompatible shape for in-place modification. Use `.reshape()` to make a copy.")
+        self.window, self.fixed, self._seen = other.window, -1, -1
+
+    @property
+    def flat(self) -> FlatElements:
+        return FlatElements(self)
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        FlatElements(self)[:] = value
+
+    def __contains__(self, item: Any) -> bool:
+        return bool(np.any(np.equal(self, item)))
+
     def __repr__(self) -> str:
         if is_library_file(sys._getframe(1).f_code.co_filename):
             return f"<traced {self.aval}>"
@@ -175,12 +194,9 @@ class Tracer(Value):
     __array__ = concrete("np.asarray (or a function that calls it)",
                           "use NumPy's functions and methods on the value itself; an array to be filled is to be made "
                           "in the recorded function, by np.zeros or np.array")
-    __contains__ = concrete("in", _BRANCH)
     __float__ = concrete("float() or a function of math", _MATH)
     __complex__ = concrete("complex()", "write re + 1j * im instead of complex(re, im)")
     __hash__ = concrete("hash()", "do not use traced values as keys or with functools.lru_cache")
-    item = concrete("item()", _MATH)
-    tolist = concrete("tolist()", _MATH)
 
     # --- control flow: the number is looked up, and the tape depends on it ---------------
     @property
@@ -279,34 +295,6 @@ class Tracer(Value):
     def __delitem__(self, index: Any) -> None:
         raise ValueError("cannot delete array elements")
 
-    # --- operators -----------------------------------------------------------------------
-    __add__, __radd__ = binary(np.add), binary(np.add, True)
-    __sub__, __rsub__ = binary(np.subtract), binary(np.subtract, True)
-    __mul__, __rmul__ = binary(np.multiply), binary(np.multiply, True)
-    __truediv__, __rtruediv__ = binary(np.true_divide), binary(np.true_divide, True)
-    __floordiv__, __rfloordiv__ = binary(np.floor_divide), binary(np.floor_divide, True)
-    __mod__, __rmod__ = binary(np.remainder), binary(np.remainder, True)
-    __divmod__, __rdivmod__ = binary(np.divmod), binary(np.divmod, True)
-    __matmul__, __rmatmul__ = binary(np.matmul), binary(np.matmul, True)
-    __pow__, __rpow__ = power(), power(True)
-    __and__, __rand__ = binary(np.bitwise_and, logic=True), binary(np.bitwise_and, True, logic=True)
-    __or__, __ror__ = binary(np.bitwise_or, logic=True), binary(np.bitwise_or, True, logic=True)
-    __xor__, __rxor__ = binary(np.bitwise_xor, logic=True), binary(np.bitwise_xor, True, logic=True)
-    __lshift__, __rlshift__ = binary(np.left_shift), binary(np.left_shift, True)
-    __rshift__, __rrshift__ = binary(np.right_shift), binary(np.right_shift, True)
-    __neg__, __pos__, __abs__ = unary(np.negative), unary(np.positive), unary(np.absolute)
-    __invert__ = unary(np.invert)
-    __lt__, __le__ = binary(np.less), binary(np.less_equal)
-    __gt__, __ge__ = binary(np.greater), binary(np.greater_equal)
-    __eq__, __ne__ = compare(np.equal, False), compare(np.not_equal, True)       # type: ignore[assignment]
-    __iadd__, __isub__ = in_place(__add__, np.add), in_place(__sub__, np.subtract)
-    __imul__, __itruediv__ = in_place(__mul__, np.multiply), in_place(__truediv__, np.true_divide)
-    __ifloordiv__, __imod__ = in_place(__floordiv__, np.floor_divide), in_place(__mod__, np.remainder)
-    __ipow__, __imatmul__ = in_place(__pow__, np.power), in_place(__matmul__, np.matmul)
-    __iand__, __ior__ = in_place(__and__, np.bitwise_and), in_place(__or__, np.bitwise_or)
-    __ixor__, __ilshift__ = in_place(__xor__, np.bitwise_xor), in_place(__lshift__, np.left_shift)
-    __irshift__ = in_place(__rshift__, np.right_shift)
-
     def __round__(self, ndigits: int | None = None) -> Any:
         if self.ndim:
             raise TypeError("type numpy.ndarray doesn't define __round__ method")
@@ -325,6 +313,8 @@ class Tracer(Value):
         return self.__copy__()
 
     # --- methods -------------------------------------------------------------------------
+    tolist = listed
+
     sum, prod, mean, std, var = map(method, (np.sum, np.prod, np.mean, np.std, np.var))
     max, min, any, all = map(method, (np.max, np.min, np.any, np.all))
     cumsum, cumprod, round, clip = map(method, (np.cumsum, np.cumprod, np.round, np.clip))
@@ -350,6 +340,19 @@ class Tracer(Value):
 
     def flatten(self, order: str = "C") -> Any:
         return call(np.ravel, self, order).detached()
+
+    def item(self, *index: Any) -> Any:
+        """As ``ndarray.item``: one of Python's numbers."""
+        if not index:
+            return as_python(self)
+        place = index[0] if len(index) == 1 else index
+        return as_python(self[place] if isinstance(place, tuple) else self.reshape(-1)[place])
+
+    def is_integer(self) -> Any:
+        """As ``float.is_integer``."""
+        if not self.is_number:
+            raise AttributeError("'numpy.ndarray' object has no attribute 'is_integer'")
+        return self.as_weak(np.logical_and(np.isfinite(self), np.equal(self, np.floor(self))))
 
     def fill(self, value: Any) -> None:
         if not self.is_number:                                      # of a number, NumPy fills a copy
@@ -388,6 +391,6 @@ class Tracer(Value):
         locals()[_name] = refused_method(_name, "compute it outside the function and pass the result in")
     for _name in ("resize", "itemset", "setfield", "setflags"):
         locals()[_name] = refused_method(_name, "it works in place; make a new array instead")
-    for _name in ("flat", "data", "base", "strides", "flags", "ctypes", "device"):
+    for _name in ("data", "base", "strides", "flags", "ctypes", "device"):
         locals()[_name] = refused_property(_name)
     del _name

@@ -19,7 +19,8 @@ from jitad.trace.where import is_copied, is_library_file
 __all__ = ["Concluding", "PYTHONS", "NUMPYS", "concluded"]
 
 PYTHONS, NUMPYS = "Python's", "NumPy's"
-_FORWARDING = ("/jitad/trace/values/", "/jitad/trace/captures/libraries/functions.py", "/jitad/trace/substitutes.py")
+_FORWARDING = ("/jitad/trace/values/", "/jitad/trace/captures/libraries/functions.py", "/jitad/trace/substitutes.py",
+               "/jitad/trace/numpy_rules/ufuncs.py")
 
 
 def concluded(result: Any) -> Any:

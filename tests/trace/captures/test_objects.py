@@ -187,7 +187,7 @@ def test_classes_as_namespaces_and_constructors(monkeypatch):
     r.changed(x3)
     r = Recorded(lambda x: Point(x).x, x3)
     monkeypatch.setitem(globals(), "SIGMA", 3.0)
-    r.changed(x3)
+    r.same(x3)
     assert isinstance(record(unwrap(lambda x: x if isinstance(3, Config) else x + 1), (x3,)).outputs, tuple)
 
 
@@ -268,13 +268,24 @@ class Grid:
     points = np.ones(3)
 
 
-def test_code_of_instances_made_inside_is_guarded(monkeypatch):
-    for f in (lambda x: Normal(x, 2.0).z(x), lambda x: Circle(x).area(), lambda x: WithMeta.level * x):
+def test_code_of_instances_made_inside_reads_captures(monkeypatch):
+    for f in (lambda x: Normal(x, 2.0).z(x), lambda x: Circle(x).area()):
         r = Recorded(f, x3)
         with monkeypatch.context() as patch:
             patch.setitem(globals(), "SIGMA", 3.0)
+            r.same(x3)
+            patch.setattr(Normal, "z", lambda self, x: x)
+            patch.setattr(Circle, "area", lambda self: self.r)
             r.changed(x3)
         r.same(x3)
+
+
+def test_code_of_metaclasses_is_guarded(monkeypatch):
+    r = Recorded(lambda x: WithMeta.level * x, x3)
+    with monkeypatch.context() as patch:
+        patch.setitem(globals(), "SIGMA", 3.0)
+        r.changed(x3)
+    r.same(x3)
 
 
 def test_class_arrays_are_inputs():

@@ -14,6 +14,7 @@ from jitad.primitives.core import cast
 from jitad.tape.builder import Value
 from jitad.trace.dispatch import as_value, builder_in, plain
 from jitad.trace.numpy_rules.elements.branches import Mapped, over_elements
+from jitad.trace.numpy_rules.elements.signatures import over_parts
 from jitad.trace.pytree import unflatten
 from jitad.trace.substitutes import SUBSTITUTES
 from jitad.trace.where import user_line
@@ -38,13 +39,15 @@ class Vectorized:
         if recorder is None:
             given = {k: v for k, v in self.options.items() if v is not None}
             return np.vectorize(self.pyfunc, **given)(*args, **kwargs)
-        self._check(kwargs)
+        function, args = self._positional(args, kwargs)
+        if self.options["signature"]:
+            return self._of_parts(function, args)
         values = [as_value(recorder, x) if np.ndim(x) or isinstance(x, Value) else x for x in args]
         if self.otypes is None and 0 in np.broadcast_shapes(*(np.shape(x) if not isinstance(x, Value) else x.shape
                                                               for x in values)):
             raise ValueError("cannot call `vectorize` on size 0 inputs unless `otypes` is set")
         values = [self._widened(x) if isinstance(x, Value) else x for x in values]
-        made = over_elements(recorder, self.pyfunc, values, self._name, weak=True)
+        made = over_elements(recorder, function, values, self._name, weak=True)
         results, tree = made.results()
         if self.otypes is not None and len(results) != len(self.otypes):
             raise ValueError(f"`{self._name}` gives {len(results)} results and otypes says {len(self.otypes)} (called "
@@ -57,12 +60,26 @@ class Vectorized:
     def _name(self) -> str:
         return str(getattr(self.pyfunc, "__name__", "vectorize"))
 
-    def _check(self, kwargs: Any) -> None:
-        for name in ("excluded", "signature"):
-            if self.options[name]:
-                raise self._refused(f"with {name}=", "write it with NumPy's functions on whole arrays")
-        if kwargs:
-            raise self._refused("with keyword arguments", "pass them by position")
+    def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, tuple[Any, ...]]:
+        """The function of those arguments that it is to run over, and these: not the excluded ones."""
+        excluded = set(self.options["excluded"] or ())
+        if not excluded and not kwargs:
+            return self.pyfunc, args
+        places = [i for i in range(len(args)) if i not in excluded]
+        names = [name for name in kwargs if name not in excluded]
+
+        def function(*given: Any) -> Any:
+            positional = list(args)
+            for place, value in zip(places, given, strict=False):
+                positional[place] = value
+            return self.pyfunc(*positional, **{**kwargs, **dict(zip(names, given[len(places):], strict=True))})
+        return function, (*(args[i] for i in places), *(kwargs[name] for name in names))
+
+    def _of_parts(self, function: Any, args: tuple[Any, ...]) -> Any:
+        results, several = over_parts(function, self.options["signature"], args)
+        if self.otypes is not None:
+            results = [x.astype(t) for x, t in zip(results, self.otypes, strict=True)]
+        return tuple(results) if several else results[0]
 
     def _widened(self, x: Any) -> Any:
         """Elements are Python numbers, which have one precision."""

@@ -15,7 +15,7 @@ from jitad.tape.types import Node
 from jitad.trace.arrays.choice import choose, truth
 from jitad.trace.arrays.indexing import boxed, getitem
 from jitad.trace.arrays.positions import bound_of, unflattened
-from jitad.trace.dispatch import as_value, builder_in, implements, lift_all
+from jitad.trace.dispatch import as_value, builder_in, implements, lift_all, refused
 from jitad.trace.numpy_rules.elements.elementwise import result_dtype_key
 from jitad.trace.numpy_rules.reductions.order import line, searchsorted, sorting_order
 from jitad.trace.numpy_rules.shapes.shape import ravel
@@ -257,3 +257,15 @@ def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any
 
 
 __all__ = ["insert", "interp", "rearranged"]
+
+
+@implements(np.lib.stride_tricks.sliding_window_view)
+def sliding_window_view(x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False,
+                        writeable: bool = False) -> Any:
+    """The windows are looked up by their places; they cannot be written, as NumPy's by default."""
+    if writeable:
+        raise refused(x, "numpy.lib.stride_tricks.sliding_window_view with writeable=", "write into the array itself")
+    places = np.lib.stride_tricks.sliding_window_view(np.arange(x.size).reshape(x.shape), window_shape, axis)
+    windows = ravel(x)[places]
+    windows.frozen = "assignment destination is read-only"
+    return windows

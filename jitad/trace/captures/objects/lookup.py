@@ -78,23 +78,6 @@ def super_attribute(captures: Any, view: Any, cls: type, value: Any, path: Path,
     return _bound(captures, view, value, raw, owner, at)
 
 
-def class_attribute(captures: Any, view: Any, cls: type, path: Path, name: str) -> Any:
-    """What reading attribute `name` of a captured class gives in recorded code."""
-    owner, raw = _find(cls.__mro__, name)
-    at = path.step("attr", name)
-    if owner is None and not hasattr(cls, name):
-        captures.guard(False, path.step("has", name))
-    if owner is None or not is_user_class(owner) or (name.startswith("__") and not isinstance(raw, FunctionType)):
-        return getattr(cls, name)
-    if isinstance(raw, FunctionType):
-        return captures.function(raw, at)
-    if isinstance(raw, classmethod):
-        return MethodType(captures.function(raw.__func__, at.step("attr", "__func__")), view)
-    if isinstance(raw, (property, functools.cached_property, MemberDescriptorType)):
-        return raw
-    return captures.take(getattr(cls, name), at)
-
-
 def _instance_dict(value: Any) -> dict[str, Any] | None:
     try:
         return object.__getattribute__(value, "__dict__")
@@ -115,7 +98,7 @@ def _bound(captures: Any, view: Any, value: Any, raw: Any, owner: Any, at: Path)
     if isinstance(raw, staticmethod):
         return captures.take(raw.__func__, at)
     if isinstance(raw, classmethod):
-        cls = captures.class_view(type(value), Path(at[:-1]).step("type"))
+        cls = captures.take(type(value), Path(at[:-1]).step("type"))
         return MethodType(captures.function(raw.__func__, at.step("attr", "__func__")), cls)
     if isinstance(raw, _LRU):
         at = Path(at[:-1]).step("type").step("attr", at[-1].key)

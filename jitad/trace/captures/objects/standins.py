@@ -5,9 +5,11 @@ read through it is noted there under the path one step further; a write raises `
 """
 from __future__ import annotations
 
+import copy
 import operator
 import sys
 import weakref
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator
 from types import FrameType, ModuleType
 from typing import Any, NoReturn
@@ -17,11 +19,13 @@ import optree
 from jitad.cache.keys.captures import Path
 from jitad.errors import CaptureError, MutationError
 from jitad.tape.builder import Value
-from jitad.trace.captures import lookup
+from jitad.trace.captures.objects import lookup
+from jitad.trace.captures.objects.classes import original_of
+from jitad.trace.captures.objects.copying import copier
 from jitad.trace.pytree import NAMESPACE
 from jitad.trace.where import user_line
 
-__all__ = ["ClassView", "DictView", "ModuleView", "ObjectView", "Poison", "mutation", "object_view", "state_of",
+__all__ = ["DictView", "ModuleView", "ObjectView", "Poison", "mutation", "object_view", "state_of",
            "view_super"]
 
 
@@ -104,6 +108,8 @@ class ObjectView:
             if "__class__" in _caller(2).f_code.co_names:  # read as an attribute, not by isinstance
                 return captures.take(type(value), path.step("type"))
             return type(value)
+        if name in ("__copy__", "__deepcopy__") and not hasattr(type(value), name):
+            return copier(captures, self, value, path, name)
         if captures.is_static(at := path.step("attr", name)):
             return captures.take(getattr(value, name), at)
         return lookup.attribute(captures, self, value, path, name)
@@ -113,6 +119,9 @@ class ObjectView:
 
     def __delattr__(self, name: str) -> None:
         raise mutation(f"`{state_of(self)[2].step('attr', name).expression()}`")
+
+    def __copy__(self) -> Any:
+        return ObjectView.__getattribute__(self, "__copy__")()
 
     def __eq__(self, other: object) -> bool:
         captures, value, path = state_of(self)
@@ -141,7 +150,8 @@ def _caller(depth: int) -> FrameType:
 
 _VIEW_CLASSES: weakref.WeakKeyDictionary[type, type] = weakref.WeakKeyDictionary()
 _SPECIAL = [f"__{op}__" for op in _OPERATORS if op not in ("array_ufunc", "array_function")] + [
-    "__iadd__", "__isub__", "__imul__", "__reversed__", "__divmod__", "__repr__"]
+    "__iadd__", "__isub__", "__imul__", "__reversed__", "__divmod__", "__repr__",
+    "__copy__"]
 
 
 def object_view(captures: Any, value: Any, path: Path) -> ObjectView:
@@ -178,57 +188,7 @@ _CONVERTED: dict[str, Callable[[Any], Any]] = {
     "__bool__": bool, "__float__": float, "__int__": int, "__len__": operator.index, "__index__": operator.index}
 
 
-# --- classes --------------------------------------------------------------------------------
-
-class ClassView:
-    """A user's class with arrays or floats among its attributes, in recorded code. Works for ``isinstance``, as a
-    base class and for making instances; reads of its attributes are captures."""
-
-    __slots__ = ("_jitad_state",)
-
-    def __init__(self, captures: Any, value: type, path: Path) -> None:
-        object.__setattr__(self, "_jitad_state", (captures, value, path))
-
-    def __getattribute__(self, name: str) -> Any:
-        captures, cls, path = object.__getattribute__(self, "_jitad_state")
-        if name == "__class__":
-            return type(cls)
-        if name == "__mro_entries__":
-            return object.__getattribute__(self, name)
-        return lookup.class_attribute(captures, self, cls, path, name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise mutation(f"`{state_of(self)[2].step('attr', name).expression()}`")
-
-    def __delattr__(self, name: str) -> None:
-        raise mutation(f"`{state_of(self)[2].step('attr', name).expression()}`")
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        captures, cls, path = state_of(self)
-        captures.whole.class_(cls, path)  # its methods run as they are: what they read is guarded
-        captures.made.append(self)
-        return cls(*args, **kwargs)
-
-    def __instancecheck__(self, instance: Any) -> bool:
-        return isinstance(instance, state_of(self)[1])
-
-    def __subclasscheck__(self, cls: type) -> bool:
-        return issubclass(cls, state_of(self)[1])
-
-    def __mro_entries__(self, bases: Any) -> tuple[type, ...]:
-        captures, cls, path = state_of(self)
-        captures.whole.class_(cls, path)
-        return (cls,)
-
-    def __eq__(self, other: Any) -> bool:
-        return state_of(self)[1] is (state_of(other)[1] if type(other) is ClassView else other)
-
-    def __hash__(self) -> int:
-        return hash(state_of(self)[1])
-
-    def __or__(self, other: Any) -> Any:
-        return state_of(self)[1] | other
-
+# --- super ---------------------------------------------------------------------------------
 
 class _SuperView:
     """What ``super()`` gives in a method that runs on a stand-in."""
@@ -253,12 +213,8 @@ def view_super(*args: Any) -> Any:
             raise RuntimeError("super(): no arguments")
         args = (names["__class__"], names[code.co_varnames[0]])
     cls, *rest = args
-    if type(cls) is ClassView:
-        cls = state_of(cls)[1]
     if rest and isinstance(rest[0], ObjectView):
-        return _SuperView(cls, rest[0])
-    if rest and type(rest[0]) is ClassView:
-        raise CaptureError(f"super() in a class method, at {user_line(2)}, cannot be followed; name the base class")
+        return _SuperView(original_of(cls), rest[0])
     return super(cls, *rest)  # type: ignore[misc]
 
 
@@ -321,7 +277,20 @@ class DictView(dict):
         return bool(self._keys())
 
     def copy(self) -> dict[Any, Any]:
-        return {key: self[key] for key in self._keys()}
+        return self._fresh({key: self[key] for key in self._keys()})
+
+    def _fresh(self, items: dict[Any, Any]) -> Any:
+        """A dict of the recording, of the kind that this is."""
+        captures, value, path = self._jitad_state
+        if isinstance(value, defaultdict):
+            return defaultdict(captures.take(value.default_factory, path.step("attr", "default_factory")), items)
+        return OrderedDict(items) if isinstance(value, OrderedDict) else items
+
+    def __copy__(self) -> dict[Any, Any]:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> dict[Any, Any]:
+        return self._fresh({key: copy.deepcopy(value, memo) for key, value in self.items()})
 
     def keys(self) -> Any:
         return dict.fromkeys(self._keys()).keys()
