@@ -111,8 +111,8 @@ def companion(a: Any) -> Any:
         raise ValueError("The length of `a` along the last axis must be at least 2.")
     if a[0] == 0:
         raise ValueError("The first coefficient(s) of `a` (i.e. elements of `a[..., 0]`) must not be zero.")
-    a = as_float(a)
-    return np.concatenate([(-a[1:] / a[0])[None], np.eye(a.shape[0] - 1, dtype=a.dtype)[:-1]], axis=0)
+    x: Any = as_float(a)
+    return np.concatenate([(-x[1:] / x[0])[None], np.eye(x.shape[0] - 1, dtype=x.dtype)[:-1]], axis=0)
 
 
 @substitute("scipy.linalg", "convolution_matrix")
@@ -157,8 +157,8 @@ def leslie(f: Any, s: Any) -> Any:
 
 @substitute("scipy.linalg", "fiedler")
 def fiedler(a: Any) -> Any:
-    a = _at_least(lift_all(a)[0], 1)
-    return np.absolute(a[..., :, None] - a[..., None, :])
+    x: Any = _at_least(lift_all(a)[0], 1)
+    return np.absolute(x[..., :, None] - x[..., None, :])
 
 
 def _column_and_row(c_or_cr: Any) -> Any:
