@@ -22,6 +22,7 @@ from benchmarks import (
     hessians,
     loops,
     memory,
+    posteriors,
     tape_machine,
 )
 from benchmarks.checks import assert_same, check_derivative
@@ -210,3 +211,11 @@ def test_import(benchmark: Benchmark, modules: str) -> None:
     benchmark.pedantic(lambda: times.append(import_time(modules)), rounds=5)
     benchmark.extra_info["seconds"] = min(times)
     assert times
+
+
+@needs_jitad
+@pytest.mark.parametrize("name", posteriors.POSTERIORS)
+def test_posteriors_have_the_gradient_of_their_density(name: str) -> None:
+    post = posteriors.POSTERIORS[name]()
+    theta = np.full(post.dim, 0.2)
+    check_derivative(post.density.function, theta, post.observed.values, post.value_and_grad(theta))

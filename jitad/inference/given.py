@@ -117,6 +117,11 @@ class Data:
         else:
             self.names, values = None, given
         self.values = tuple(np.asarray(x) if isinstance(x, list) else x for x in values)
+        for i, x in enumerate(self.values):
+            if hasattr(x, "to_numpy"):
+                name = repr(self.names[i]) if self.names is not None else f"data[{i}]"
+                raise SignatureError(f"{name} is a {type(x).__name__}; give arrays: {name.strip(chr(39))}.to_numpy(), "
+                                     "or one for each column")
 
     def named(self, function: Callable[..., Any], free: FreeVector) -> dict[str, np.ndarray]:
         """The arrays and numbers among the data, by name: their own, or those of the function's arguments."""

@@ -24,6 +24,7 @@ from jitad.inference.estimate import (
 )
 from jitad.inference.given import Data, FreeVector, Values, calling
 from jitad.inference.normal import Normal
+from jitad.inference.pathfinder import pathfound
 from jitad.inference.starts import starts as find_starts
 
 __all__ = ["Posterior", "posterior"]
@@ -317,6 +318,21 @@ class Posterior:
         """
         mode = self.optimise(start, starts=starts, seed=seed, jacobian=True)
         return Normal(self, mode.free, mode.covariance, mode.value)
+
+    def pathfinder(self, draws: int = 1000, *, paths: int = 4, seed: Any = None, start: Any = None) -> Draws:
+        """Quick approximate draws, as one chain: of normal distributions along the ways of an optimiser from `paths`
+        points, resampled by Pareto-smoothed importance weights. ``statistics["pareto_k"]`` above 0.7, of which a
+        `SamplingWarning` speaks, says that they are good only to start from: ``post.sample(start=list(draws.free[0,
+        :4]))``. `seed`, `start` and errors as for `sample`.
+
+        >>> import numpy as np, jitad
+        >>> from jitad.constraints import positive
+        >>> post = jitad.posterior(lambda p: 30 * np.log(p["x"]) - 10 * p["x"], dict(x=positive()))
+        >>> draws = post.pathfinder(2000, seed=1)
+        >>> bool(abs(draws["x"].mean() - 3.1) < 0.1), bool(draws.statistics["pareto_k"][0, 0] < 0.7)
+        (True, True)
+        """
+        return pathfound(self, draws, paths, seed, start)
 
     def laplace(self, random: Sequence[str], *, jacobian: bool = False) -> Any:
         """The marginal likelihood of the other parameters, with the `random` ones integrated out by Laplace's

@@ -5,6 +5,7 @@ import dataclasses
 from collections import namedtuple
 
 import numpy as np
+import pandas
 import pytest
 
 import jitad
@@ -129,6 +130,7 @@ def test_check_finds_what_is_flat_and_unused():
     ((schools, {"mu": 1.0}), SignatureError, "must have a constraint"),
     ((schools, {"p": simplex(1)}), SignatureError, "no free numbers"),
     ((schools, SCHOOLS, Y), SignatureError, "data must be a tuple"),
+    ((schools, SCHOOLS, {"y": pandas.Series(Y), "sigma": SIGMA}), SignatureError, "a Series; give arrays: y.to_numpy"),
     ((None, SCHOOLS), SignatureError, "logp must be a function"),
     ((lambda mu, y: -mu, {"mu": real()}, (Y, SIGMA)), SignatureError, "1 further arguments, but there are 2 data"),
     ((lambda p: p["x"], {"x": real(3)}), OutputError, r"an array of shape \(3,\); sum it"),
