@@ -28,7 +28,7 @@ operand depends on by itself, not by way of the inputs, is differentiated as eve
 
 
 solution = Primitive("solution", kind="solution", evaluate=lambda y, *reads, **params: y,
-                     infer=lambda y, *reads, **params: y, cost=0)
+                     infer=lambda y, *reads, **params: y, cost=0, instead=lambda builder, inputs, params: inputs[0])
 """The first operand, y, which some solver has found, as a function of the others by what it solves.
 
 Params: `tape`, ``(y, *reads) -> F`` with F zero at y and of its shape, or, if `minimum`, a number that is least there;
@@ -37,7 +37,8 @@ differentiated. The rules are in `jitad.passes.differentiate.solutions`; optimis
 
 
 forwards = Primitive("forwards", kind="forwards", cost=1000, evaluate=lambda *inputs, tape: evaluate(tape, *inputs)[0],
-                     infer=lambda *avals, tape: tape.nodes[tape.outputs[0]].aval)
+                     infer=lambda *avals, tape: tape.nodes[tape.outputs[0]].aval,
+                     instead=lambda builder, inputs, params: builder.replay(params["tape"], inputs)[0])
 """The only output of the param `tape`, a function of few inputs that is differentiated forwards, in either mode: for
 loops whose number of steps is known when they have been made. The rules are in
 `jitad.passes.differentiate.forwards`; optimisation puts the tape in the node's place."""

@@ -131,6 +131,8 @@ class Primitive:
     indexed: bool = False                                # all operands but the first are integer arrays of places
     shape_only: bool = False                             # of its operands only the shapes matter
     stops: bool = False                                  # has no derivative, whatever its operands have
+    instead: Callable[..., Any] | None = None            # `(builder, inputs, params)`: the same value, of rows that
+    #                                                      matter to differentiation alone, once that is over
     overflows: bool = False                              # may be infinite for finite numbers of usual size
     commutes: bool = False                               # the order of its two operands does not matter
     separable: bool | Callable[[Sequence[bool]], bool] = False   # a batch at once costs what its examples cost: or

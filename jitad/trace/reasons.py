@@ -22,8 +22,8 @@ WHY: dict[str, str] = {
     "no derivative": "it looks at how a float is stored and has no derivative; compute it outside",
     "counts": "counts have no derivative; use np.histogram along one axis, or compute it outside",
     "matrix": "np.matrix is not supported; use arrays of two dimensions and @",
-    "calls back": "compiled code would call your function with plain numbers; write the loop in NumPy, use "
-                  "scipy.integrate.fixed_quad, simpson or trapezoid, or jitad's fori_loop and scan",
+    "calls back": "compiled code would call your function with plain numbers; use scipy.integrate.quad, fixed_quad, "
+                  "solve_ivp or odeint, or write the loop in NumPy",
     "splines": "use CubicSpline, PchipInterpolator, make_interp_spline, interp1d, RegularGridInterpolator or interp, "
                "or compute it outside and pass in the values",
     "statistics": "statistics and tests of samples are made for plain numbers; write what you need with np.mean and "
@@ -117,8 +117,8 @@ REFUSED: dict[str, dict[str, str]] = {
             CensoredData MonteCarloMethod PermutationMethod""",
     },
     "scipy.integrate": {
-        "calls back": """BDF DOP853 DenseOutput LSODA OdeSolution OdeSolver RK23 RK45 Radau complex_ode cubature dblquad
-            nquad nsum ode qmc_quad quad quad_vec quadrature romberg solve_bvp tanhsinh tplquad""",
+        "calls back": """BDF DOP853 DenseOutput LSODA OdeSolution OdeSolver RK23 RK45 Radau complex_ode cubature nsum
+            ode qmc_quad quadrature romberg solve_bvp tanhsinh tplquad""",
         "no rule yet": "cumulative_simpson",
         "roots and nodes": "lebedev_rule newton_cotes",
     },

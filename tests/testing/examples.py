@@ -97,6 +97,10 @@ EXAMPLES: dict[str, dict[str, tuple[str, tuple[Any, ...]]]] = {
         "comb": ("scipy.special.comb(x, 2.0)", (5.5,)), "multigammaln": ("scipy.special.multigammaln(x, 2)", (3.5,)),
         "polygamma": ("scipy.special.polygamma(1, x)", (v,)), "factorial": ("scipy.special.factorial(x)", (v,))},
     "scipy.integrate": {
+        "quad": ("scipy.integrate.quad(lambda t: x * t, 0.0, 1.0)[0]", (1.5,)),
+        "quad_vec": ("scipy.integrate.quad_vec(lambda t: x * t, 0.0, 1.0)[0]", (1.5,)),
+        "dblquad": ("scipy.integrate.dblquad(lambda t, s: x * t * s, 0.0, 1.0, 0.0, 1.0)[0]", (1.5,)),
+        "nquad": ("scipy.integrate.nquad(lambda t: x * t, [(0.0, 1.0)])[0]", (1.5,)),
         "solve_ivp": ("scipy.integrate.solve_ivp(lambda t, s: -x * s, (0.0, 1.0), [1.0]).y[0, -1]", (1.5,)),
         "odeint": ("scipy.integrate.odeint(lambda s, t: -x * s, 1.0, [0.0, 1.0])", (1.5,)),
         "simpson": ("scipy.integrate.simpson(x, x=y)", (v, up)), "romb": ("scipy.integrate.romb(x[:3])", (v,)),

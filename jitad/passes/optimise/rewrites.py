@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from jitad.passes.optimise.expanded import expanded
 from jitad.passes.optimise.fixpoint import Draft, number_of, rewrites
 from jitad.passes.optimise.scan import optimise_scans, size
 from jitad.primitives.core import full, select
@@ -46,6 +47,8 @@ def _optimised(draft: Draft, labels: tuple[str, ...]) -> Tape:
     before = -1
     while len(draft.order) != before and not draft.settled:
         before, draft = len(draft.order), draft.rewritten()
+    if any(draft.nodes[number].body is not None for number in draft.order):
+        return _with_scans(draft, labels)                # which have come out of other nodes
     result = draft.tape(labels)
     if draft.settled:
         _done[id(result)] = result
@@ -199,7 +202,7 @@ def _custom(node: Node, y: Value, *rest: Value, **params: Any) -> Value:
 @rewrites("forwards")
 def _forwards(node: Node, *inputs: Value, tape: Any) -> Value:
     """What is differentiated in a way of its own is differentiated."""
-    return inputs[0].builder.replay(tape, inputs)[0]
+    return inputs[0].builder.replay(expanded(tape), inputs)[0]
 
 
 @rewrites("pow", "float_power")

@@ -4,7 +4,8 @@ The steps are SciPy's: the same formulas, the same first step, the same control 
 Wanner, Solving Ordinary Differential Equations I, sections II.4 to II.6), in a loop of the compiled code around the
 recorded right-hand side. The derivative is that of the steps taken, their sizes held constant: forward sensitivities,
 which run along (`jitad.passes.differentiate.forwards`). The solution costs one run, a gradient one more with as many
-tangents as there are initial values and parameters. `odeint` is solved by DOP853 to the tolerances of LSODA.
+tangents as there are initial values and parameters. Where the right-hand side jumps, the time must not move with what
+is differentiated: solve up to there, and go on. `odeint` is solved by DOP853 to the tolerances of LSODA.
 """
 from __future__ import annotations
 

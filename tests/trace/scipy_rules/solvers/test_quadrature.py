@@ -1,0 +1,75 @@
+"""Integrals: SciPy's values within its tolerances, and derivatives by parameters and limits."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import integrate, optimize
+
+from jitad import hessian, jit, value_and_grad
+from jitad.errors import UnsupportedOperationError
+from jitad.trace.scipy_rules.solvers import quadrature
+from tests.helpers.solvers import agrees
+
+pytestmark = pytest.mark.filterwarnings("ignore::jitad.TapeMismatchWarning")
+
+
+def total(*integrands):
+    return lambda *args: sum(f(*args) for f in integrands)
+
+
+def test_finite_ranges_with_kinks_and_singular_ends():
+    quad = lambda f, *range_, **options: integrate.quad(f, *range_, **options)[0]
+    agrees(total(
+        lambda a: quad(lambda x: np.exp(-a * x), a, a**2), lambda a: quad(lambda x: a / np.sqrt(x), 0.0, a),
+        lambda a: quad(lambda x: x * a if x < 0.3 * a else 0.3 * a * a, 0, 1),
+        lambda a: quad(lambda x, b, c: x**b * c, 0, 1, args=(a, 2.0)),
+        lambda a: quad(lambda x: abs(x - 0.5) ** 0.5 * a, 0, 1, points=[0.5]),
+        lambda a: 1e-3 * quad(lambda x: 1 / (1e-4 + (x - 0.3 * a) ** 2), 0, 1)), 1.3, rtol=2e-8, step=1e-4)
+
+
+def test_infinite_ranges():
+    quad = lambda f, *range_: integrate.quad(f, *range_)[0]
+    bell = lambda x: np.exp(-(x - 0.3) ** 2)
+    agrees(total(lambda a: quad(bell, -np.inf, a), lambda a: quad(lambda x: bell(a * x), -np.inf, np.inf),
+                 lambda a: quad(bell, np.inf, a)), 1.3, rtol=2e-8, step=1e-4)
+
+
+def test_several_dimensions_and_vectors():
+    agrees(total(
+        lambda a: integrate.nquad(lambda x, y: np.exp(-a * x * y), [lambda y: (0, y), (0, a)])[0],
+        lambda a: np.sum(integrate.quad_vec(lambda x: np.array([np.exp(-a * x), x**a]), 0, 1)[0] ** 2)),
+        1.3, rtol=2e-8, step=1e-4)
+
+
+def test_second_derivatives_and_one_solver_in_another():
+    laplace = lambda a: integrate.quad(lambda x: np.exp(-a * x), 0, np.inf)[0]
+    np.testing.assert_allclose(hessian(laplace)(1.3), 2 / 1.3**3, rtol=1e-8)
+
+    def roots(a):
+        return integrate.quad(lambda x: optimize.brentq(lambda y: y**3 - a - x, 0.0, 10.0), 0, 1)[0]
+    exact = 0.75 * (3.0 ** (4 / 3) - 2.0 ** (4 / 3)), 3.0 ** (1 / 3) - 2.0 ** (1 / 3)
+    np.testing.assert_allclose(value_and_grad(roots)(2.0), exact, rtol=1e-9)
+
+    def quantile(a):
+        return optimize.brentq(lambda x: integrate.quad(lambda y: np.exp(-a * y), 0, x)[0] - 0.5, 0.0, 5.0)
+    found = -np.log(1 - 0.35) / 0.7
+    slope = -found / 0.7 + 0.5 / 0.65 / 0.7
+    np.testing.assert_allclose(value_and_grad(quantile)(0.7), (found, slope), rtol=1e-7)
+
+
+def test_the_rule_is_exact_to_its_degree():
+    x, w = np.polynomial.legendre.leggauss(10)
+    gauss = quadrature.GAUSS > 0
+    np.testing.assert_allclose(quadrature.POINTS[gauss][::-1], x, atol=1e-15)
+    np.testing.assert_allclose(quadrature.GAUSS[gauss], w, rtol=1e-14)
+    for power in range(32):
+        exact = (1 - (-1) ** (power + 1)) / (power + 1)
+        np.testing.assert_allclose(np.sum(quadrature.KRONROD * quadrature.POINTS**power), exact, atol=1e-15)
+
+
+def test_what_does_not_converge_warns_and_what_is_missing_is_named():
+    with pytest.warns(integrate.IntegrationWarning, match="has not reached its tolerance"):
+        jit(lambda a: integrate.quad(lambda x: np.sin(a / x) / x, 0.0, 1.0, limit=5)[0])(1.0)
+    for options, what in (({"weight": "cos", "wvar": 2.0}, "weight="), ({"full_output": 1}, "full_output")):
+        with pytest.raises(UnsupportedOperationError, match=rf"scipy\.integrate\.quad with {what} at .*test_quad"):
+            jit(lambda a, o=options: integrate.quad(lambda x: a * x, 0.0, 1.0, **o)[0])(1.0)
