@@ -41,9 +41,9 @@ def jit_grad(f: Callable[..., Any] | None = None, argnums: int | Sequence[int] =
         process compiles the kernel. ``g.compile(*args).tier`` says what runs. What runs on the machine is not kept on
         the disk.
     compile
-        ``"now"``, in the first call, or ``"background"``: a thread compiles, and until it is done the reference
-        interpreter serves the calls, slowly, with results that agree to rounding. What the compiler raises, the next
-        call raises. ``g.compile(*args)`` waits for the code.
+        ``"now"``, in the first call (see `tier` for what takes long), or ``"background"``: a thread compiles, and until
+        it is done the reference interpreter serves the calls, slowly, with results that agree to rounding. What the
+        compiler raises, the next call raises. ``g.compile(*args)`` waits for the code.
 
     Returns
     -------
