@@ -51,17 +51,22 @@ def with_fallback(strict: Callable[..., Any], fallback: Callable[..., Any],
     where that is the user's."""
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            if not kwargs:
-                return strict(*args)
-            if write is None or "out" not in kwargs:
-                return strict(*args, **kwargs)
-            result = strict(*args, **{k: v for k, v in kwargs.items() if k != "out"})
+            return strict(*args, **kwargs)
         except NOT_SERVED as error:
             if is_marked(error):
                 raise
-            return fallback(*args, **kwargs)
-        return write(result, kwargs["out"])
-    return call
+        return fallback(*args, **kwargs)
+
+    def writing(*args: Any, out: Any = MISSED, **kwargs: Any) -> Any:
+        try:
+            result = strict(*args, **kwargs)
+        except NOT_SERVED as error:
+            if is_marked(error):
+                raise
+        else:
+            return result if out is MISSED else write(result, out)              # type: ignore[misc]
+        return fallback(*args, **kwargs) if out is MISSED else fallback(*args, out=out, **kwargs)
+    return call if write is None else writing
 
 
 def first_on_its_way(ways: Sequence[Any]) -> Callable[..., Any]:
