@@ -1,0 +1,75 @@
+"""What SciPy does inside a function: ``python -m benchmarks.solvers``.
+
+For each program the time of value and gradient, of SciPy's value alone, and their ratio: best of several calls.
+"""
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import integrate, interpolate, optimize
+
+import jitad
+
+KNOTS = np.linspace(0.0, 10.0, 50)
+POINTS = np.linspace(0.1, 9.9, 1000)
+TIMES = np.linspace(0.0, 10.0, 21)
+
+
+def kepler(e: Any) -> Any:
+    """The eccentric anomalies of a hundred epochs."""
+    mean = np.linspace(0.1, 3.0, 100)
+    return np.sum(np.cos(optimize.newton(lambda E: E - e * np.sin(E) - mean, mean, fprime=lambda E: 1 - e * np.cos(E))))
+
+
+def root(a: Any) -> Any:
+    """A bracketed root."""
+    return optimize.brentq(lambda x: x**3 + x - a, 0.0, 10.0)
+
+
+def integral(a: Any) -> Any:
+    """A normal integral to infinity."""
+    return integrate.quad(lambda x: np.exp(-a * x * x), 0.0, np.inf)[0]
+
+
+def spline(y: Any) -> Any:
+    """A cubic spline of fifty values at a thousand points."""
+    return np.sum(np.sin(interpolate.CubicSpline(KNOTS, y)(POINTS)))
+
+
+def lotka_volterra(p: Any) -> Any:
+    """Predators and prey at 21 times, by RK45: four rates and two initial values."""
+    def rates(t: Any, y: Any) -> Any:
+        return [p[0] * y[0] - p[1] * y[0] * y[1], -p[2] * y[1] + p[3] * y[0] * y[1]]
+    return np.sum(integrate.solve_ivp(rates, (0.0, 10.0), p[4:], t_eval=TIMES, rtol=1e-6, atol=1e-8).y)
+
+
+CASES: tuple[tuple[Callable[..., Any], Any], ...] = (
+    (kepler, 0.3), (root, 4.0), (integral, 1.3), (spline, np.sin(KNOTS)),
+    (lotka_volterra, np.array([0.8, 0.5, 0.7, 0.3, 2.0, 1.0])))
+
+
+def best(call: Callable[[], Any], times: int) -> float:
+    """Microseconds of the fastest call."""
+    found = []
+    for _ in range(times):
+        start = time.perf_counter()
+        call()
+        found.append(time.perf_counter() - start)
+    return min(found) * 1e6
+
+
+def main(calls: int = 200) -> None:
+    print(f"{'program':16}{'value and gradient':>20}{'SciPy, value':>16}{'ratio':>8}")
+    for function, x in CASES:
+        compiled = jitad.value_and_grad(function)
+        compiled(x)
+        ours = best(lambda g=compiled, x=x: g(x), calls)
+        theirs = best(lambda f=function, x=x: f(x), max(calls // 20, 2))
+        print(f"{function.__name__:16}{ours:17.1f} us{theirs:13.1f} us{ours / theirs:8.3f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
