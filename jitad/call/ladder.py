@@ -86,8 +86,6 @@ class Called:
         write = self.writes if "out" in kwargs else None
         if write is not None:
             out = kwargs.pop("out")
-            if out is None:
-                return self(*args, **kwargs)
             return write(self(*args, **kwargs), out)
         recorder = current()
         if recorder is not None:

@@ -56,10 +56,15 @@ def test_list(filled, capsys):
     assert len(run(capsys, "list", "potential").splitlines()) == 2 and len(filled.get(KEYS[0])) == 50_000
 
 
+def test_clear_counts_as_info_does(filled, capsys):
+    compiled = next(line.split()[1] for line in run(capsys, "info").splitlines() if line.startswith("compiled"))
+    assert run(capsys, "clear").split()[0] == compiled
+
+
 def test_clear(filled, capsys):
     assert run(capsys, "clear", "other") == "0 entries removed, 0 B.\n"
     assert run(capsys, "clear", "--older-than", "10", "logp").startswith("0 entries")
-    assert run(capsys, "clear", "--older-than", "1").startswith("2 entries removed, 50.")
+    assert run(capsys, "clear", "--older-than", "1").startswith("1 entry removed, 50."), "and a plan"
     assert run(capsys, "clear", "potential").startswith("1 entry removed, 2.")
     assert run(capsys, "clear").startswith("1 entry removed") and filled.total_bytes() == 0
     assert run(capsys, "list") == "The disk cache is empty.\n"

@@ -288,3 +288,10 @@ def test_bound_data_begin_on_a_cache_line(shape):
     (copied,) = bound.data
     assert copied is not X and (X.size == 0 or copied.ctypes.data % 64 == 0)       # where nothing lies, nothing begins
     np.testing.assert_array_equal(copied, X)
+
+
+def test_surplus_is_refused_at_once():
+    g = jitad.jit_grad(lambda x, y: np.sum(x) * y)
+    for args, kwargs in (((1.0, 2.0), {}), ((), {"z": 1.0}), ((1.0,), {"y": 2.0})):
+        with pytest.raises(TypeError, match=r"bind|besides"):
+            g.bind(*args, **kwargs)

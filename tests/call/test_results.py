@@ -185,8 +185,23 @@ def test_recorded_code_that_asks_what_it_holds_gets_numpys_answer():
 def test_a_refusal_that_the_function_catches_is_raised_all_the_same():
     def f(x):
         try:
-            return float(x[0]) * x[1]
+            return {x[0]: 1.0}[x[0]] * x[1]
         except Exception:
             return 0.0 * x[0]
     with pytest.raises(jitad.ConcretizationError):
         jit_grad(f)(np.ones(2))
+
+
+def test_no_buffer_is_as_if_left_out():
+    g = jit_grad(lambda x: np.sum(x * x))
+    for _ in range(2):
+        same(g(x3, out=None), 2 * x3)
+        assert g.value_and_grad(x3, out=None)[0] == np.sum(x3 * x3)
+
+
+def test_structures_of_many_leaves_are_abbreviated():
+    g = jit(lambda xs: sum(xs))
+    g([1.0] * 200)
+    with pytest.warns(jitad.TapeMismatchWarning, match="with 200 leaves.*with 201 leaves") as caught:
+        g([1.0] * 201)
+    assert len(str(caught[0].message)) < 400

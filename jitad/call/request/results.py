@@ -114,7 +114,7 @@ def block_form(shape: tuple[int, ...], leaf: Any) -> Form:
 
 def write_out(result: Any, out: Any, valued: bool, name: str) -> Any:
     """Copy the arrays of `result` into those of `out`, which has the derivative's structure; with `valued` the last
-    part of `result` is that derivative. Returns the result with `out` in its place.
+    part of `result` is that derivative. Returns the result with `out` in its place; without one, as it is.
 
     Raises `SignatureError`, before anything is written, for another structure, shape or dtype, and for arrays that are
     read-only.
@@ -124,6 +124,8 @@ def write_out(result: Any, out: Any, valued: bool, name: str) -> Any:
             derivative.dtype is out.dtype and derivative.shape == out.shape and out.flags.writeable):
         out[...] = derivative
         return (*result[:-1], out) if valued else out
+    if out is None:
+        return result
     if hasattr(derivative, "indptr"):
         raise SignatureError(f"out= of `{name}` cannot take a sparse matrix (called at {user_line()}); use what it "
                              "returns")

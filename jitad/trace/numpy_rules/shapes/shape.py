@@ -208,6 +208,7 @@ def _like(function: Any, number: float) -> None:
     @implements(function)
     def like(a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *,
              device: Any = None) -> Any:
+        a = as_value(builder_in(a, shape), a)
         return np.full(a.shape if shape is None else shape, number, a.dtype if dtype is None else dtype)
 
 
