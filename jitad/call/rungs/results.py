@@ -18,7 +18,7 @@ def returning(result: Result, outputs: str, bind: Bind) -> list[str]:
     """The statements that return the result of which the variable `outputs` has what the kernel gave."""
     if result.plain:
         return [f"return {outputs}"]
-    leaves = [f"{PREFIX}o{i}" for i in range(len(result.forms))] if len(result.forms) > 1 else [outputs]
+    leaves = [outputs] if len(result.forms) == 1 else [f"{PREFIX}o{i}" for i in range(len(result.forms))]
     taken = [f"[{', '.join(leaves)}] = {outputs}"] if len(leaves) > 1 else []
     try:
         formed = [_formed(x, form, dtype, bind) for x, (form, dtype) in zip(leaves, result.forms, strict=True)]
