@@ -152,7 +152,9 @@ def leslie(f: Any, s: Any) -> Any:
     if f.shape[0] != s.shape[0] + 1:
         raise ValueError("The length of s must be one less than the length of f.")
     dtype = np.result_type(f.dtype, s.dtype)
-    return np.concatenate([cast(f, dtype)[None], np.eye(s.shape[0], f.shape[0], dtype=dtype) * cast(s, dtype)[:, None]])
+    first: Any = cast(f, dtype)
+    rest: Any = cast(s, dtype)
+    return np.concatenate([first[None], np.eye(s.shape[0], f.shape[0], dtype=dtype) * rest[:, None]])
 
 
 @substitute("scipy.linalg", "fiedler")
