@@ -30,6 +30,7 @@ from jitad.trace.scipy_rules.sparse import PARTS
 from jitad.trace.scipy_rules.stats.distributions import is_library_distribution
 from jitad.trace.scipy_rules.stats.standing import distributions, standing
 from jitad.trace.substitutes import SUBSTITUTES
+from jitad.trace.values.kinds import KINDS
 from jitad.trace.values.tracer import Tracer
 
 __all__ = ["NAMESPACES", "UNCLAIMED", "methods", "public", "standing_of", "table", "versions"]
@@ -89,6 +90,8 @@ def standing_of(module: str, name: str) -> tuple[str, str]:
     value = getattr(import_module(module), name)
     if name in _CONSTANT.get(module, "").split():
         return CONSTANT, ""
+    if isinstance(value, type) and value in KINDS:       # a class of numbers, which converts
+        return DIFFERENTIATED if issubclass(value, np.inexact) else CONSTANT, ""
     why = reasons.why(module, name)
     if (_is_rule(value) or name in reasons.THROUGH.get(module, "").split()) and why not in reasons.FINAL:
         return DIFFERENTIATED, ""
