@@ -58,8 +58,6 @@ def batch(f: Callable[..., Any] | None = None, in_axes: Any = 0, out_axes: Any =
     ArgumentTypeError
         For an `f` that gives sparse matrices or linear operators; on a call with arguments that have no such axes, or
         different numbers of examples.
-    UnsupportedOperationError
-        For an `f` that is to run on the tape machine.
     OutputError
         On the first call, if a result has no such axis.
 
