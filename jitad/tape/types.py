@@ -108,6 +108,7 @@ class Primitive:
     ufunc: np.ufunc | None = None
     cost: int = 1                                        # of one element, in additions
     batch: Callable[..., Any] | None = None
+    core: int = 2                                        # last dimensions of an operand of one example, of matrices
     samples: Callable[[np.random.Generator], list[tuple[tuple[Any, ...], dict[str, Any]]]] | None = None
 
     # --- how operands come on the tape ---

@@ -107,7 +107,7 @@ def dense(step: Application) -> Pattern | None:
     """Every element may depend on all that the operands depend on; example by example where the leading dimensions are
     a batch."""
     node, first = step.node, step.shapes[0]
-    batch = first[:-2] if node.prim.batch in (leading, in_columns) and node.aval.dtype != object else ()
+    batch = first[:-node.prim.core] if node.prim.batch in (leading, in_columns) and node.aval.dtype != object else ()
     if any(shape[:len(batch)] != batch for shape in (*step.shapes, node.aval.shape)):
         batch = ()
     parts = [None if p is None else over(p, range(len(batch), p.rows.ndim)) for p in step.operands]

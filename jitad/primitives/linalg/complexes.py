@@ -195,7 +195,7 @@ def _packed_samples(*shapes: tuple[int, ...]) -> Any:
 
 
 heigh = Primitive("heigh", evaluate=_heigh, infer=_heigh_infer, vjp=_heigh_vjp, jvp=_heigh_jvp, cost=200,
-                  batch=leading, samples=_packed_samples((3, 3), (2, 2, 2)),
+                  batch=leading, core=3, samples=_packed_samples((3, 3), (2, 2, 2)),
                   sides=lambda shapes, params: (
                       int(np.prod(shapes[0][:-3])), shapes[0][-2], int(params.get("upper", 0))))
 """Rows of eigenvalue and eigenvector of a packed Hermitian matrix, ascending; one triangle is read, and the diagonal
@@ -282,7 +282,7 @@ def _csvd_jvp(tangents: Cotangents, y: Value, a: Value) -> Value | None:
 
 
 csvd = Primitive("csvd", evaluate=_csvd, infer=_csvd_infer, vjp=_csvd_vjp, jvp=_csvd_jvp, cost=200, batch=leading,
-                 samples=_packed_samples((3, 3), (4, 2), (2, 2, 3)),
+                 core=3, samples=_packed_samples((3, 3), (4, 2), (2, 2, 3)),
                  sides=lambda shapes, params: (int(np.prod(shapes[0][:-3])), *shapes[0][-3:-1]))
 """Rows of singular value, vector on the left and conjugate vector on the right of a packed matrix, descending. Shape
 ``(..., k, 1 + 2m + 2n)``."""
