@@ -40,7 +40,7 @@ rows("numpy svd compress", lambda A: np.linalg.svd(A, full_matrices=False)[1][:2
 rows("numpy least squares by normal equations", lambda w: np.linalg.solve(X.T @ (w[:, None] * X), X.T @ (w * y)), t + 1)
 rows("numpy polynomial derivative", lambda c: np.polyval(np.polyder(c), t), P3)
 rows("numpy polyfit", lambda v: np.polyfit(t, v, 2), y)
-rows("numpy trapz of a function", lambda p: np.trapezoid(np.exp(-p[0] * t ** 2), t) if hasattr(np, "trapezoid") else p[0], P3)
+rows("numpy trapz of a function", lambda p: np.trapezoid(np.exp(-p[0] * t ** 2), t), P3)
 rows("numpy fft power", lambda x: np.abs(np.fft.rfft(x - x.mean())) ** 2 / len(x), y)
 rows("numpy outer and einsum", lambda v: np.einsum("i,j,ij->", v, v, np.outer(P3, P3)), B3)
 rows("numpy cumulative product survival", lambda h: np.cumprod(1 - expit(h)), B3)
