@@ -226,7 +226,7 @@ def test_the_errors_are_numpys(function):
 @pytest.mark.parametrize(("function", "words"), [
     (lambda x: scipy.fft.dct(1j * x), "scipy.fft.dct of complex values"),
     (lambda x: scipy.fft.dst(1j * x), "scipy.fft.dst of complex values"), (lambda x: scipy.fft.fft(x, plan=1), "plan="),
-    (lambda x: scipy.fft.fft2(x, plan=1), "plan="), (lambda x: np.fft.fft(x, out=np.zeros((6, 7), complex)), "out=")])
+    (lambda x: scipy.fft.fft2(x, plan=1), "plan=")])
 def test_refused(function, words):
     with pytest.raises(UnsupportedOperationError, match=words):
         valued(function, X)
