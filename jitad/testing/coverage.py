@@ -6,8 +6,8 @@
 * **constant**: its value is an integer, a truth value, a shape, a dtype or made of plain arguments, so that none flow;
 * **refused**: of a traced value it raises `UnsupportedOperationError`.
 
->>> standing_of("numpy", "exp"), standing_of("numpy", "argmax"), standing_of("numpy", "roots")
-(('differentiated', ''), ('constant', ''), ('refused', 'complex roots'))
+>>> standing_of("numpy", "exp"), standing_of("numpy", "argmax"), standing_of("scipy.linalg", "qz")
+(('differentiated', ''), ('constant', ''), ('refused', 'no rule yet'))
 """
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ from jitad.trace.captures.objects.classes import original_of
 from jitad.trace.captures.objects.standins import DictView, ModuleView, ObjectView, state_of, view_super
 from jitad.trace.captures.standard import note
 from jitad.trace.dispatch import refused
+from jitad.trace.impure import ImpureClass
 from jitad.trace.numpy_rules.ufuncs import UfuncView
 from jitad.trace.recorder import current
 from jitad.trace.scipy_rules.stats.distributions import Distribution, Frozen
@@ -38,7 +39,8 @@ __all__ = ["VIEWS", "Identities", "class_of", "hashing"]
 
 def view_isinstance(instance: Any, classes: Any, /) -> bool:
     """``isinstance`` in recorded code."""
-    asked = classes if type(classes) is tuple else (classes,)
+    asked = [c.real if isinstance(c, ImpureClass) else c
+             for c in (classes if type(classes) is tuple else (classes,))]
     if type(instance) not in TRACED:
         found = isinstance(instance, classes)
         if not found and is_copied(frame := sys._getframe(1)):
