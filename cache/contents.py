@@ -148,6 +148,15 @@ class Contents:
         self.release()
         return rows
 
+    def discard(self, owner: Hashable, entry: Any) -> None:
+        """Let go of an entry of `owner`, in place of which there is another."""
+        with self.lock:
+            record = self.records.get(owner)
+            for slot in list(record.slots()) if record is not None else ():
+                if slot.entry is entry:
+                    self._drop(slot)
+        self.release()
+
     # --- limits --------------------------------------------------------------------------------------------------
 
     @property

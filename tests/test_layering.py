@@ -15,7 +15,7 @@ INSIDE = {
     "trace": [
         ["attempts", "impure", "leaves", "pytree", "reasons", "where"], ["catching", "dispatch"],
         ["arrays", "substitutes", "ufuncs"], ["values"], ["recorder"], ["loop_body", "templates", "watched"],
-        ["numpy_rules"], ["complexes", "scipy_rules"], ["captures"], ["record"],
+        ["numpy_rules"], ["complexes", "scipy_rules"], ["captures"], ["steps"], ["record"],
     ],
     "compile": [
         ["llvm", "loops", "math"], ["plan", "scalar"], ["lower", "routines"], ["emit", "outline", "reference"],

@@ -17,6 +17,8 @@ from jitad.primitives.core import select, zeros_like
 from jitad.primitives.scan import loop, loop_in_chunks
 from jitad.primitives.view import broadcast_to
 from jitad.tape.builder import Value
+from jitad.tape.evaluate import evaluate
+from jitad.tape.tape import Tape
 from jitad.tape.types import TABLE, Aval, Node, builder_of
 from jitad.trace.dispatch import plain
 from jitad.trace.leaves import is_dynamic, refusal
@@ -28,6 +30,7 @@ from jitad.trace.where import user_line
 __all__ = ["cond", "fori_loop", "scan", "while_loop"]
 
 ENDLESS = 1 << 62        # steps that no loop makes
+COUNTED = 100_000        # steps of a loop that are counted while it is recorded
 CHEAP = 200              # cost up to which both branches are computed, if they cannot fail
 
 
@@ -103,8 +106,9 @@ def fori_loop(lower: int, upper: int, body_fun: Callable[[Any, Any], Any], init_
 def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any) -> Any:
     """``while cond_fun(val): val = body_fun(val)``; returns `val`.
 
-    How many steps there are may depend on the data. Derivatives are for forward mode (jvp); in reverse the memory for
-    the steps would have no bound, which `UnsupportedOperationError` says.
+    How many steps there are may depend on the data. For derivatives in reverse there is memory for four times as many
+    as the recorded call makes, or more; where a call needs more, it is compiled again. Beyond 100,000 steps, and in the
+    body of another loop, derivatives are for forward mode (jvp), which `UnsupportedOperationError` says.
 
     >>> while_loop(lambda x: x < 100, lambda x: x * 2, 3)
     192
@@ -278,17 +282,37 @@ def _recorded(recorder: Recorder, step: Callable[[Body, Any], tuple[Any, Any]], 
     rows = [None if v is None else _lifted(recorder, v, "y") for v in stacked]
     with recorder.plain():
         results = [fitted(v, a, path) for v, a, path in zip(new, avals, paths, strict=True) if v is not None and a]
+        if until:
+            results.append(body.carry(Aval((), np.dtype(np.int64)), "steps") + np.int64(1))
         tape, invariants = body.close([*results, *(v for v in rows if v is not None)])
         start = [fitted(v, a, path) for v, a, path in zip(first, avals, paths, strict=True) if v is not None and a]
+        if until:
+            start.append(recorder.const(np.int64(0)))
+            steps = _room(recorder, tape, start, invariants)
         if checkpoint:
             finals, stacks = loop_in_chunks(recorder, tape, start, body.scanned, invariants, steps, reverse)
         else:
             finals, stacks = loop(recorder, tape, start, body.scanned, invariants, steps, body.position is not None,
                                   reverse, until)
+        if steps < ENDLESS and until:
+            recorder.guard(finals[0], False, user_line())
     final, stack = iter(finals), iter(stacks)
     ends = [None if a is None else _handed(recorder, next(final), a.weak) for a in avals]
     return (unflatten(tree, ends),
             unflatten(shape, [None if v is None else _handed(recorder, next(stack), False) for v in rows]))
+
+
+def _room(recorder: Recorder, body: Tape, start: Sequence[Value], invariants: Sequence[Value]) -> int:
+    """Steps for which a loop that ends by a value has memory: a power of two, four times as many as it makes now."""
+    if not all(recorder.knows(v.number) for v in (*start, *invariants)):
+        return ENDLESS
+    state, rest = ([recorder.concrete(v.number) for v in part] for part in (start, invariants))
+    with np.errstate(all="ignore"):
+        while state[0]:
+            if state[-1] >= COUNTED:
+                return ENDLESS
+            state = evaluate(body, *state, *rest)
+    return max(1024, 1 << (4 * int(state[-1]) - 1).bit_length())
 
 
 def _handed(recorder: Recorder, value: Value, weak: bool) -> Any:

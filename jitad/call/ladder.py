@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -44,7 +45,9 @@ from jitad.call.rungs.background import under_way
 from jitad.call.rungs.better import improve
 from jitad.call.rungs.shortcut import MISSED, Shortcut, attempt, first_on_its_way, with_fallback
 from jitad.compile.llvm.fork_guard import gate
+from jitad.passes.optimise.guards import conditions, first_missed
 from jitad.trace.recorder import current, in_handler, outside, uncollected
+from jitad.trace.steps.known import covers, is_of_steps, merged
 
 REMEMBERED = 16  # shortcuts that a function has
 RECENT = 4       # of these, how many are tried before a call is taken apart
@@ -207,18 +210,32 @@ class Ladder(Called):
         if reasons and how == "error":
             report(self.__name__, reasons, how)
         target, request = self.subject.target, self.subject.request
-        found = stored.load(target, request, arguments) or build(target, request, arguments)
+        ways = self._ways(self.subject.key(arguments.signature))
+        found = stored.load(target, request, arguments) or build(
+            target, request, arguments, merged(way.loops for way in ways))
+        for way in ways:
+            if way.loops and covers(found.loops, way.loops) and self._only_steps(way, arguments):
+                cache.store.discard(self.subject.owner, way)
         cache.store.note_miss(self.subject.owner, reasons)
         if reasons:
             report(self.__name__, reasons, how)
         return found
+
+    def _only_steps(self, known: Specialization, arguments: Arguments) -> bool:
+        """Whether a specialization would serve a call, if it knew more ways of the steps of loops."""
+        captured = known.captured(self.subject.target)
+        if captured is None or known.recorded is None:
+            return False
+        rest = tuple(g for g in known.tape.guards if not is_of_steps(known.tape, g))
+        return len(rest) < len(known.tape.guards) and first_missed(
+            conditions(replace(known.tape, guards=rest)), [*arguments.inputs, *captured]) is None
 
     def _passing(self, ways: list[Specialization], arguments: Arguments) -> Specialization:
         """A specialization for one call, which takes a way beyond those that are compiled."""
         reasons = self._reasons(arguments)
         if self.on_mismatch == "error":
             report(self.__name__, reasons, "error")
-        made = build(self.subject.target, self.subject.request, arguments)
+        made = build(self.subject.target, self.subject.request, arguments, merged(way.loops for way in ways))
         made.passing = True
         cache.store.note_miss(self.subject.owner, reasons, building=False)
         if not any(way.crowded for way in ways):

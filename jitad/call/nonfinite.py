@@ -141,7 +141,7 @@ class Frame:
         bundle = self.nodes[node.inputs[0]]
         form, index = Form.of(bundle), node.params["index"]
         operands = [self.value(i) for i in bundle.inputs]
-        order, states = list(form.positions), [operands[:form.carries]]
+        order, states = form.walk(operands), [operands[:form.carries]]
         for t in order:
             if form.until and not states[-1][0]:
                 break

@@ -222,7 +222,7 @@ def _put_jvp(tangents: Any, y: Value, *inputs: Value, axes: tuple[int, ...]) -> 
 
 put: Primitive = linear(
     "put", kind="put", evaluate=_put, infer=lambda base, values, *index, axes: Aval(base.shape, base.dtype),
-    vjp=_put_vjp, jvp=_put_jvp, moves=True, tame=True,
+    vjp=_put_vjp, jvp=_put_jvp, moves=True, tame=True, stores=True,
     samples=lambda rng: [((rng.normal(size=(3, 4)), rng.normal(size=(3, 4)), np.array([2, 0, 2])), {"axes": (0,)}),
                          ((rng.normal(size=(3, 4)), rng.normal(size=3), np.array([2, 0, 1]), np.array([-1, 0, 1])),
                           {"axes": (0, 1)})])

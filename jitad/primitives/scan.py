@@ -3,7 +3,7 @@
 Interface, for whoever builds scans (`jitad.control`, the re-rolling of Python loops, the rules)::
 
     finals, stacks = loop(builder, body, init, scanned, invariants, length,
-                          counter=False, reverse=False, until=False, recompute=False)
+                          counter=False, reverse=False, until=False, recompute=False)   # and `counted`, see below
 
     body        a `Tape`. Its inputs, in this order: the carries, the elements of the scanned arrays, the
                 invariants and, if `counter`, the position t (int64 scalar). Its outputs: the new carries,
@@ -17,14 +17,18 @@ Interface, for whoever builds scans (`jitad.control`, the re-rolling of Python l
     length      the number of steps: positions t = 0 .. length - 1, walked backwards if `reverse`
     until       carry 0 is a boolean, looked at before each step: the loop ends where it is False. `length` is then
                 the most there can be. Rows of stacks that were not reached are undefined. Derivatives in reverse
-                are for loops of at most one step, which is what `jitad.cond` makes
+                are for loops of at most one step, which is what `jitad.cond` makes, and for those with a carry that
+                counts the steps (`Form.counts`)
+    counted     the first invariant is an int64 scalar, how many steps there are, at most `length`: what follows a loop
+                that ended by a value. Rows of stacks that were not reached are zero
     recompute   derivatives save nothing but the carries, and compute the step again (see `loop_in_chunks`)
     finals      the carries after the last step (the initial ones if length is 0)
     stacks      for each further output an array of shape (length, ...): what the body gave at position t is
                 element t, whichever way the walk goes
 
 On the tape this is a node ``scan(*init, *arrays, *invariants)`` with the params `body`, `length`, `carries` (how
-many), `scanned` (a tuple of ``(offset, step)``), `counter`, `reverse`, `until`, `recompute`. A node has one value, so
+many), `scanned` (a tuple of ``(offset, step)``), `counter`, `reverse`, `until`, `recompute`, `counted`.
+A node has one value, so
 a scan gives a *bundle* of dtype object, and nodes ``pick(bundle, index)`` take carry `index`, or stack
 ``index - carries``, out of it. Nothing but a pick reads a bundle. Tapes are compared by content, so that equal scans
 are one node.
@@ -35,7 +39,7 @@ The rules live above: derivatives and rewrites in `scan.py` of the folders of `j
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -45,7 +49,7 @@ from jitad.primitives.view import view
 from jitad.tape.builder import Builder, Value
 from jitad.tape.evaluate import evaluate
 from jitad.tape.tape import Tape
-from jitad.tape.types import Aval, Node, Primitive
+from jitad.tape.types import TABLE, Aval, Node, Primitive
 
 CHUNK = 32                                      # steps of a loop in chunks
 Step = tuple[int, int]                          # (offset, step) of a scanned array
@@ -64,6 +68,7 @@ class Form:
     reverse: bool = False
     until: bool = False
     recompute: bool = False
+    counted: bool = False
 
     @classmethod
     def of(cls, node: Node) -> Form:
@@ -100,6 +105,27 @@ class Form:
         aval = self.body.nodes[self.body.outputs[index]].aval
         return Aval(aval.shape if index < self.carries else (self.length, *aval.shape), aval.dtype)
 
+    def walk(self, operands: Sequence[Any]) -> Sequence[int]:
+        """The positions in the order of the walk, for these operands; a loop may end before."""
+        return self.positions if not self.counted else replace(self, length=int(operands[self.fixed])).positions
+
+    @property
+    def dynamic(self) -> bool:
+        """Whether values decide how many steps there are, of more than one."""
+        return self.counted or (self.until and self.length > 1)
+
+    def counts(self, first: Sequence[Node]) -> int | None:
+        """The carry that counts the steps, by what the carries are at first; None if there is none."""
+        nodes = self.body.nodes
+        for i, start in enumerate(first[:self.carries]):
+            node = nodes[self.body.outputs[i]]
+            if node.prim is TABLE["add"] and start.constant is not None and not start.constant.any() and (
+                    node.aval.dtype == np.int64 and not node.aval.shape):
+                other = [nodes[n].constant for n in node.inputs if n != self.body.inputs[i]]
+                if len(other) == 1 and other[0] is not None and other[0] == 1:
+                    return i
+        return None
+
     def name(self, place: int) -> str:
         return self.body.names[place]
 
@@ -110,7 +136,7 @@ def _evaluate(*operands: Any, **params: Any) -> np.ndarray:
     arrays, rest = operands[form.carries:form.fixed], operands[form.fixed:]
     outputs = [form.output(i) for i in range(form.carries, len(form.body.outputs))]
     stacks = [np.zeros(aval.shape, aval.dtype) for aval in outputs]
-    for t in form.positions:
+    for t in form.walk(operands):
         if form.until and not state[0]:
             break
         elements = [np.asarray(a[o + s * t]) for a, (o, s) in zip(arrays, form.scanned, strict=True)]

@@ -76,7 +76,7 @@ def _head(node: Node, operands: list[str]) -> str:
     operands = [*operands[:carries], *walk, *operands[carries + len(walk):]]
     bound = [f"{name} = {operand}" for name, operand in zip(body.names, operands, strict=False)]
     parts = [bound[:carries], bound[carries:carries + len(walk)], bound[carries + len(walk):]]
-    last = node.params["length"] - 1
+    last = "steps - 1" if node.params["counted"] else node.params["length"] - 1
     steps = f"{last} .. 0" if node.params["reverse"] else f"0 .. {last}"
     kind = "while" if node.params["until"] else "scan"
     return f"{kind} t = {steps}: " + "; ".join(", ".join(part) for part in parts if part)

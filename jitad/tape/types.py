@@ -130,6 +130,8 @@ class Primitive:
     picks: bool = False                                  # takes the output numbered by its param `index` out of a loop
     mapped: bool = False                                 # its param `index` is an index map (see `primitives.view`)
     indexed: bool = False                                # all operands but the first are integer arrays of places
+    stores: bool = False                                 # the second operand is stored in the first one, at places
+    #                                                      that the others have
     shape_only: bool = False                             # of its operands only the shapes matter
     stops: bool = False                                  # has no derivative, whatever its operands have
     instead: Callable[..., Any] | None = None            # `(builder, inputs, params)`: the same value, of rows that

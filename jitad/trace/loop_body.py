@@ -100,7 +100,7 @@ class Body:
             node = nodes[number]
             if node.prim.kind != "gather" or len(node.inputs) != 2 or node.inputs[0] in inside:
                 continue
-            walk = self._affine(node.inputs[1])
+            walk = self.affine(node.inputs[1])
             (axis,), array = node.params["axes"], Value(self.recorder, node.inputs[0])
             if walk is None or nodes[node.inputs[1]].aval.shape != () or not self.length:
                 continue
@@ -114,7 +114,7 @@ class Body:
                 found[number] = self.element(front, f"{self._name_of(array.number)}_t", offset, step).number
         return found
 
-    def _affine(self, number: int) -> tuple[int, int] | None:
+    def affine(self, number: int) -> tuple[int, int] | None:
         """The node as ``offset + step * position``."""
         node = self.recorder.nodes[number]
         if number == self.position.number:                                     # type: ignore[union-attr]
@@ -126,7 +126,7 @@ class Body:
         rule = _AFFINE.get(node.prim)
         if rule is None or (len(node.inputs) > 1 and node.aval.dtype != np.int64):
             return None
-        operands = [self._affine(i) for i in node.inputs]
+        operands = [self.affine(i) for i in node.inputs]
         return None if None in operands else rule(*operands)
 
 

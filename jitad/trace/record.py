@@ -36,33 +36,53 @@ from jitad.trace.numpy_rules import creation  # noqa: F401  (fills the tables, a
 from jitad.trace.pytree import TreeDef, classes_in, flatten
 from jitad.trace.recorder import Recorder, Recording, as_output, kind_of, outside, recording
 from jitad.trace.scipy_rules import functions as scipy_functions  # noqa: F401  (fills the table)
+from jitad.trace.steps.known import Loops, StartOver
+from jitad.trace.steps.marks import Marks
 from jitad.trace.values.tracer import Tracer
 from jitad.trace.values.truths import Concluding, concluded
 from jitad.trace.where import fault, is_fault, is_library_file, user_line
 
 __all__ = ["record"]
 
+ROUNDS = 40                      # in which what is known of loops is found out
+
 repeat_by(templates.repeated)
 
 
 def record(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None,
-           names: Sequence[str] | None = None) -> Recording:
-    """Run `target`, as `jitad.cache.keys.identity.unwrap` gives it, on traced `args` and `kwargs`.
+           names: Sequence[str] | None = None, loops: Loops | None = None) -> Recording:
+    """Run `target`, as `jitad.cache.keys.identity.unwrap` gives it, on traced `args` and `kwargs`. What is known of its
+    `loops` from other recordings comes into this one, and what is found out is added to it.
 
     Raises `ArgumentTypeError` for an argument that cannot be on a tape, `OutputError` for a result that cannot,
     `CaptureError` and `MutationError` for captures that cannot be followed, and what the function raises.
     """
     where = user_line(2)
+    known = {} if loops is None else loops
+    for _ in range(ROUNDS):
+        try:
+            return _once(target, args, kwargs, names, where, known)
+        except StartOver:
+            continue
+    for loop in known.values():
+        loop.unfit = loop.unfit or "there is no end to what is found out about it"
+    return _once(target, args, kwargs, names, where, known)
+
+
+def _once(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None, names: Sequence[str] | None,
+          where: Where | None, known: Loops) -> Recording:
+    """One run of the function, with what is `known` of its loops; `StartOver` where more is known now."""
     function = target.function
     told = truths_asked(function, target.self, *target.args)
     recorder = Recorder(function.__qualname__, told - {KINDS_TOLD})
     recorder.kinds = KINDS_TOLD not in told
+    recorder.marks = marks = Marks(recorder, known)
     traced = _Arguments(recorder, where)
     names = names or argument_names(function.__code__, len(args), len(target.bound))
     parts = [traced.take(value, name) for value, name in zip(args, names, strict=True)]
     keywords = {name: traced.take(value, name) for name, value in (kwargs or {}).items()}
     try:
-        with recording(recorder):
+        with recording(recorder), marks.watched():
             captures = recorder.captures = Captures(recorder, target)
             for cls in sorted(traced.classes, key=lambda c: c.__qualname__):
                 captures.argument(cls)
@@ -73,6 +93,7 @@ def record(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = 
             leaves, paths, structure = flatten(as_originals(result), "result")
             outputs = [as_output(recorder, leaf, path, where) for leaf, path in zip(leaves, paths, strict=True)]
             require_unread(recorder, outputs)
+            marks.check(outputs)
             captures.release()
     except Exception as error:
         said = _explained(error, target, args, kwargs or {}, where)
@@ -82,7 +103,7 @@ def record(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = 
     values = lambda items: tuple(Value(builder, v.number) for v in items)
     return Recording(builder, recorder.function_name, tuple(traced.values), values(traced.inputs),
                      values(captures.inputs), tuple(captures.values), values(outputs), structure, captures.plan, where,
-                     tuple(o.weak if isinstance(o, Tracer) else o.aval.weak for o in outputs))
+                     tuple(o.weak if isinstance(o, Tracer) else o.aval.weak for o in outputs), known)
 
 
 def _explained(error: Exception, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any],

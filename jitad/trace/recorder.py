@@ -125,6 +125,8 @@ class Recorder(Builder):
         self.examples: dict[int, int] = {}               # placeholders for one example -> all of them
         self.likely: dict[int, int] = {}                 # placeholders -> what has the value that they may have
         self.explorer: Any = None                        # decides in place of the values; see `elements.branches`
+        self.marks: Any = None                           # of loops that are walked; see `trace.steps`
+        self.moment = 0                                  # counts their steps
 
     def where(self, depth: int = 1) -> Where | None:
         """The user's line: the innermost one from `depth` frames above this method outwards."""
@@ -204,6 +206,11 @@ class Recorder(Builder):
         self._certain |= seen
         return True
 
+    def forget(self, since: int) -> None:
+        """Let go of the values of nodes from `since` on, but for inputs: in the next step of a loop they are others."""
+        for number in [n for n in self._concrete if n >= since and not self.nodes[n].is_input]:
+            del self._concrete[number]
+
     def know(self, number: int, value: Any) -> None:
         """Keep the value of a node that has been computed elsewhere."""
         self._concrete[number] = value
@@ -214,9 +221,17 @@ class Recorder(Builder):
             chosen = self.explorer.decide(value)
             if chosen is not None:
                 return chosen
+        elif self.marks is not None:
+            chosen = self.marks.decide(value)
+            if chosen is not None:
+                return chosen
         found = self.concrete(value.number).item()
         self.guard(value, found, user_line(2))
         return found
+
+    def guard(self, value: Value, expected: bool | int, where: Where | None = None) -> None:
+        if self.marks is None or not self.marks.runs or not self.marks.guard(value, expected):
+            super().guard(value, expected, where)
 
     def decide_all(self, value: Value) -> np.ndarray:
         """As `decide`, for every element of an array: what a mask selects decides on shapes."""
@@ -312,7 +327,8 @@ class Recording:
 
     `builder` holds all nodes. `arguments` are the values and `argument_inputs` the tape inputs of the dynamic
     leaves of the call, in the order of its leaves; `captured_inputs` those of the captures, in the order of
-    `plan`. `outputs` are the leaves of the result, `structure` its tree; `weak` says which are Python numbers.
+    `plan`. `outputs` are the leaves of the result, `structure` its tree; `weak` says which are Python numbers;
+    `loops` is what is known of its loops, see `trace.steps.known`.
     """
 
     builder: Builder
@@ -326,6 +342,7 @@ class Recording:
     plan: Any = None
     where: Where | None = None
     weak: tuple[bool, ...] = ()
+    loops: Any = None
 
     @property
     def result(self) -> Any:

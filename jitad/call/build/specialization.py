@@ -24,6 +24,7 @@ from jitad.tape.types import Aval, Guard
 from jitad.trace.leaves import packed_all
 from jitad.trace.pytree import TreeDef
 from jitad.trace.recorder import uncollected
+from jitad.trace.steps.known import Loops
 from jitad.trace.where import no_fault
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ class Specialization:
 
     `recorded` is the tape; what comes from the disk (`loaded`) starts without one. `guarded` says whether the tape
     has guards, `passing` whether it serves one call and has no place in the cache; `crowded` is set once the user
-    knows that there are too many like it. On the `machine` there is no tape either, until it is asked for.
+    knows that there are too many like it. On the `machine` there is no tape either, until it is asked for. `loops` is
+    what is known of the loops of the function.
     `kernels` are by how the inputs lie in memory; `bound` has those for bound data, see `jitad.call.bound`;
     `compiling` the threads of `jitad.call.rungs.background`, `improving` those of `jitad.call.rungs.better`, `memos`
     the shortcuts that lead here.
@@ -64,6 +66,7 @@ class Specialization:
     loaded: bool = False
     passing: bool = False
     crowded: bool = False
+    loops: Loops = field(default_factory=dict)
     machine: TapeMachine | None = None
     kernels: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     bound: dict[tuple[Any, ...], Any] = field(default_factory=dict)

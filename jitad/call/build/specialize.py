@@ -18,47 +18,50 @@ from jitad.passes.reroll.reroll import reroll
 from jitad.tape.builder import Value
 from jitad.trace.leaves import aval_of, is_complex, packed_all
 from jitad.trace.recorder import Recording, uncollected
+from jitad.trace.steps.known import Loops, merged
 from jitad.trace.where import no_fault
 
 
-def build(target: Target, request: Request, arguments: Arguments) -> Specialization:
-    """Record the function, re-roll its loops, differentiate, optimise; or leave the recording to the tape machine."""
+def build(target: Target, request: Request, arguments: Arguments, loops: Loops | None = None) -> Specialization:
+    """Record the function, re-roll its loops, differentiate, optimise; or leave the recording to the tape machine.
+    `loops` is what is known of its loops."""
     name = target.function.__qualname__
     with gate, uncollected():
         example, levels = examples(request.batch, arguments, name)
-        recording = recorded(target, request, example)
+        recording = recorded(target, request, example, loops)
         if suited(request):
             found = choose(recording, request, rerolled, lambda r: derivation(r, request, example, name))
             if not isinstance(found, Recording):
                 machine, result = found
                 return Specialization.of(name, request, arguments, None, recording.plan, result,
-                                         guarded=bool(machine.guards), machine=machine)
+                                         guarded=bool(machine.guards), machine=machine, loops=recording.loops)
             recording = found
         with no_fault(f"it differentiated `{name}`"):
             outputs, labels, result = requested(recording, request, example, name)
             tape = optimised(recording.builder, outputs, labels)
             if levels:
                 tape, result = in_batches(tape, result, levels, arguments, recording.captured, name)
-    return Specialization.of(name, request, arguments, tape, recording.plan, result, guarded=bool(tape.guards))
+    return Specialization.of(name, request, arguments, tape, recording.plan, result, guarded=bool(tape.guards),
+                             loops=recording.loops)
 
 
 def complete(specialization: Specialization, target: Target, arguments: Arguments) -> None:
     """Record the tape, if it is not there yet, for a call that the specialization serves."""
     if specialization.recorded is None:
         request = replace(specialization.request, tier="kernel")
-        specialization.recorded = build(target, request, arguments).tape
+        specialization.recorded = build(target, request, arguments, merged([specialization.loops])).tape
 
 
-def recorded(target: Target, request: Request, arguments: Arguments) -> Recording:
+def recorded(target: Target, request: Request, arguments: Arguments, loops: Loops | None = None) -> Recording:
     """The function run on the arguments; with its loops re-rolled unless the tape machine may take it as it is, and
     with the seed, if the request has one, as further inputs."""
     from jitad.trace.record import record
 
     if suited(request):
-        return record(target, arguments.args, arguments.kwargs, arguments.positional)
+        return record(target, arguments.args, arguments.kwargs, arguments.positional, loops)
     if not request.seed_name:
-        return rerolled(record(target, arguments.args, arguments.kwargs, arguments.positional))
-    recording = rerolled(record(target, arguments.args[:-1], arguments.kwargs, arguments.positional[:-1]))
+        return rerolled(record(target, arguments.args, arguments.kwargs, arguments.positional, loops))
+    recording = rerolled(record(target, arguments.args[:-1], arguments.kwargs, arguments.positional[:-1], loops))
     builder, span = recording.builder, arguments.span(len(arguments.args) - 1)
     first = sum(arguments.dynamic[:span.start])
     seeds = [builder.input(aval_of(arguments.leaves[i]), arguments.names[i]) for i in span]

@@ -23,6 +23,7 @@ from jitad.compile.llvm.native import llvm, processor
 from jitad.compile.llvm.object_cache import build_id
 from jitad.trace.leaves import packed_all
 from jitad.trace.pytree import TreeDef
+from jitad.trace.steps.known import frozen, thawed
 from jitad.version import __version__
 
 register(TreeDef, "tree", lambda tree: (tree.spec, tree.inner, tree.keys), TreeDef)
@@ -62,7 +63,8 @@ def save(specialization: Specialization, target: Target, arguments: Arguments, k
     if disk is None or key is None:
         return
     result = specialization.result
-    header = (tuple(map(tuple, kernel.kinds)), result.forms, result.frame, specialization.guarded, kernel.routines)
+    header = (tuple(map(tuple, kernel.kinds)), result.forms, result.frame, specialization.guarded, kernel.routines,
+              frozen(specialization.loops))
     try:
         text = dumps(header)
     except Unstorable:
@@ -81,14 +83,14 @@ def load(target: Target, request: Request, arguments: Arguments) -> Specializati
     for plan, payload in disk.matches(key, target):
         try:
             size = int.from_bytes(payload[:8], "little")
-            kinds, forms, frame, guarded, routines = loads(payload[8:8 + size])
+            kinds, forms, frame, guarded, routines, loops = loads(payload[8:8 + size])
         except (Unstorable, ValueError, LookupError, TypeError):
             continue
         inputs = [*arguments.inputs, *_captured(plan, target)]
         if tuple(tuple(argument_type(x)) for x in inputs) != kinds:
             continue
         found = Specialization.of(target.function.__qualname__, request, arguments, None, plan, Result(forms, frame),
-                                  guarded=guarded, loaded=True)
+                                  guarded=guarded, loaded=True, loops=thawed(loops))
         if _add_kernel(found, payload[8 + size:], routines, inputs) and found.missed(inputs) is None:
             return found
     return None

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jitad.export.onnx.graph import Graph, Tensor, loop, replay, rule
+from jitad.export.onnx.graph import Graph, Tensor, loop, refused, replay, rule
 from jitad.primitives.scan import Form
 from jitad.primitives.view import places
 from jitad.tape.types import Node
@@ -189,6 +189,8 @@ def _pick(g: Graph, node: Node, operands: Sequence[Tensor]) -> str:
 def _scan(g: Graph, node: Node, operands: Sequence[Tensor]) -> tuple[str, ...]:
     """A Loop; what is stacked in the order of the walk is turned where that goes backwards."""
     form = Form.of(node)
+    if form.counted or (form.dynamic and form.stacks):
+        raise refused(node)
     first = operands[:form.carries]
     state = [Tensor(g.name(), x.aval) for x in first]
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from jitad.passes.batching.rules import Batched, from_front, full, in_turn, to_front
-from jitad.primitives.core import select
+from jitad.primitives.core import select, zeros_like
 from jitad.primitives.reduce import reduce_any
 from jitad.primitives.scan import Form, bundle_of, picked
-from jitad.primitives.view import expand_dims
+from jitad.primitives.view import broadcast_to, expand_dims
 from jitad.tape.builder import Builder, Value
 from jitad.tape.tape import Tape
 from jitad.tape.types import TABLE, Aval, Node
@@ -29,6 +31,8 @@ def batch_scan(node: Node, operands: Sequence[Batched], length: int, run: Run) -
             flags[i] = True
     if form.until and flags[0]:
         return _each_as_long(node, form, operands, length, run)
+    if form.counted and flags[form.fixed]:
+        return _each_as_far(node, form, operands, length, run)
     values = [outputs[i][0] if i >= form.carries or outputs[i][1] or not flags[i] else full(outputs[i], length)
               for i in range(len(outputs))]
     again = replace(form, body=body.finish(values))
@@ -92,6 +96,33 @@ def _each_as_long(node: Node, form: Form, operands: Sequence[Batched], length: i
     values = _operands(form, operands, flags, length)
     bundle = bundle_of(builder, again, [reduce_any(values[0], axes=(0,)), *values], node.where)
     return [_output(form, bundle, i, i + 1, i < form.carries or after[i][1]) for i in range(len(after))]
+
+
+def _each_as_far(node: Node, form: Form, operands: Sequence[Batched], length: int, run: Run) -> list[Batched]:
+    """A loop of which each example does its own number of steps. Walked from the first position on, or back to it, all
+    go as far as the longest; for positions that an example does not have it keeps its carries."""
+    if any(n.can_fail for n in form.body.nodes):
+        return [(v, True) for v in in_turn(operands, length, lambda inner, values: _alone(inner, node, form, values))]
+    builder, counts = operands[0][0].builder, operands[form.fixed][0]
+    flags = [place < form.carries or batched for place, (_, batched) in enumerate(operands)]
+    body = Builder()
+    leaves = {}
+    for place, number in enumerate(form.body.inputs[:form.operands]):
+        if place == form.fixed:
+            body.input(Aval((), np.dtype(np.int64)), "most")
+        leaves[number] = _input(body, form, place, flags[place], length)
+    position = body.input(Aval((), np.dtype(np.int64)), "t")
+    leaves |= {number: (position, False) for number in form.body.inputs[form.operands:]}
+    before = [leaves[n][0] for n in form.body.inputs[:form.carries]]
+    after = run(body, form.body.nodes, leaves, length, form.body.outputs)
+    going = TABLE["lt"](broadcast_to(position, (length,)), leaves[form.body.inputs[form.fixed]][0])
+    carries = [_kept(going, full(new, length), old) for new, old in zip(after[:form.carries], before, strict=True)]
+    rows = [_kept(going, full(row, length), zeros_like(full(row, length))) for row in after[form.carries:]]
+    again = replace(form, body=body.finish([*carries, *rows]), counter=True)
+    values = _operands(form, operands, flags, length)
+    values.insert(form.fixed, TABLE["reduce_max"](counts, axes=(0,)))
+    bundle = bundle_of(builder, again, values, node.where)
+    return [_output(form, bundle, i, i, True) for i in range(len(after))]
 
 
 def _kept(going: Value, new: Value, old: Value) -> Value:

@@ -23,6 +23,8 @@ from jitad.tape.builder import Builder, Value
 from jitad.tape.tape import Tape
 from jitad.tape.types import Aval, Node
 
+ROOM = 1 << 32        # steps for which there may be memory
+
 Pullback = Callable[..., list[Value]]
 
 
@@ -33,7 +35,7 @@ def scan_cotangents(builder: Builder, number: int, seeds: dict[int, Value], acti
     """Cotangents of the operands of scan `number`, for cotangents `seeds` of its outputs by index."""
     node = builder.nodes[number]
     form = Form.of(node)
-    _check_reversible(form, node)
+    _check_reversible(builder, form, node)
     operands = [builder.value(i) for i in node.inputs]
     moving = _moving(form, {p for p, v in enumerate(operands) if v.number in active})
     flowing, reached = _reached(form, seeds, moving)
@@ -79,12 +81,13 @@ class _Sweep:
         carries = [line.linear(line.outputs[i], "ct", form.name(i)) for i in self.flowing]
         rows = [i for i in seeds if i >= form.carries]
         walked = [self._walked(i) for i in rows]
-        started = [ct if i in seeds or not _wild(form, i) else line.after_first(ct, not form.reverse)
+        started = [ct if i in seeds or form.dynamic or not _wild(form, i) else line.after_first(ct, not form.reverse)
                    for i, ct in zip(self.flowing, carries, strict=True)]
         found = self._pulled([*started, *walked], rows)
         masks: list[tuple[Value, Value, Value]] = []
         outside = {i: split_mask(seeds[i])[1] for i in self.flowing if i in seeds and _steep(form, i)}
-        if any(m is not None for m in (*outside.values(), *(self._mask(found, i) for i in self.flowing))):
+        late = form.dynamic and any(i not in seeds and _wild(form, i) for i in self.flowing)
+        if late or any(m is not None for m in (*outside.values(), *(self._mask(found, i) for i in self.flowing))):
             arriving = [line.builder.input(Aval(ct.shape, np.dtype(bool)), f"mask_{form.name(i)}")
                         for i, ct in zip(self.flowing, carries, strict=True)]
             started = [select(m, ct, 0.0) for m, ct in zip(arriving, carries, strict=True)]
@@ -123,11 +126,13 @@ class _Sweep:
         return broadcast_to(self.line.builder.const(np.array(carry in found)) if mask is None else mask, like.shape)
 
 
-def _check_reversible(form: Form, node: Node) -> None:
-    if form.until and form.length > 1:
+def _check_reversible(builder: Builder, form: Form, node: Node) -> None:
+    if form.until and form.length > 1 and (
+            form.length > ROOM or form.counts([builder.nodes[i] for i in node.inputs]) is None):
         raise UnsupportedOperationError(
             f"the derivative in reverse of a while_loop, at {node.where}, would need memory for every step, and how "
-            "many there are is known only at run time; use jitad.fori_loop or jitad.scan, with np.where for steps that "
+            f"many there are, at most {ROOM}, was not known when it was recorded; use "
+            "jitad.fori_loop or jitad.scan, with np.where for steps that "
             "come too late, or forward mode")
 
 
@@ -213,7 +218,7 @@ def scan_tangents(builder: Builder, number: int, tangents: Sequence[Value | None
     line.stacked = [changes[i] for i in rows]
     walks = [p for p in places if form.carries <= p < form.fixed]
     line.walked = [(arriving[p], tangents[p]) for p in walks]                           # type: ignore[misc]
-    if form.until and form.length > 1:                   # nothing can be saved: both run together
+    if form.until and form.length > 1:                   # little can be saved: both run together
         primal = [(line.inputs[i], line.outputs[i], builder.value(node.inputs[i])) for i in range(form.carries)]
         line.carried, line.saves = primal + line.carried, False
     steps = [form.scanned[p - form.carries] for p in walks]

@@ -65,7 +65,8 @@ def second_loop(builder: Builder, number: int, line: Line, reverse: bool,
     """Append the loop that `line` describes; extend the first one by what it reads of it. `steps` are the offsets
     and steps at which the linear arrays are walked."""
     form, node = line.form, builder.nodes[number]
-    if form.until and line.saves:
+    counted = form.dynamic and line.saves
+    if form.until and line.saves and not counted:
         line.carried.insert(0, (line.inputs[0], line.inputs[0], builder.value(node.inputs[0])))
     late = [ct.number for ct, _, _ in line.carried] + [ct.number for ct, _ in line.walked]
     wanted = [v.number for _, v, _ in line.carried] + [v.number for v in line.stacked]
@@ -88,6 +89,8 @@ def second_loop(builder: Builder, number: int, line: Line, reverse: bool,
     for n, _, _ in scanned:
         if n not in leaves:
             take(n)
+    if counted:
+        leaves[-1] = body.input(Aval((), np.dtype(np.int64)), "steps")
     still = [p for p in range(form.fixed, form.operands) if line.inputs[p].number in read]
     for p in still:
         take(line.inputs[p].number)
@@ -96,12 +99,22 @@ def second_loop(builder: Builder, number: int, line: Line, reverse: bool,
         take(line.counter.number)                                                       # type: ignore[union-attr]
     outputs = transplant(line.builder.nodes, leaves, wanted, body)
     walks = tuple(step for _, _, step in scanned)
-    second = Form(body.finish(outputs), form.length, len(line.carried), walks, counting, reverse, form.until,
-                  form.recompute)
+    second = Form(body.finish(outputs), form.length, len(line.carried), walks, counting, reverse,
+                  form.until and not counted, form.recompute, counted)
     bundle = bundle_of(builder, second, [*(f for _, _, f in line.carried), *(a for _, a, _ in scanned),
+                                         *([_steps(builder, number, form)] if counted else []),
                                          *(builder.value(node.inputs[p]) for p in still)], node.where)
     results = [picked(bundle, i) for i in range(len(outputs))]
-    return results[form.until and line.saves:second.carries], results[second.carries:]
+    return results[form.until and line.saves and not counted:second.carries], results[second.carries:]
+
+
+def _steps(builder: Builder, number: int, form: Form) -> Value:
+    """How many steps the first loop does."""
+    node = builder.nodes[number]
+    if form.counted:
+        return builder.value(node.inputs[form.fixed])
+    index = form.counts([builder.nodes[i] for i in node.inputs])
+    return picked(builder.value(number), index)                          # type: ignore[arg-type]
 
 
 def _input_name(builder: Builder, number: int) -> str:

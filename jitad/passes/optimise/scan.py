@@ -69,7 +69,7 @@ class _Loop:
         form = Form.of(self.node)
         self.body = self.optimise(form.body)
         self.form = form = Form(**{**form.params, "body": self.body})
-        if form.length <= 1 and not form.until:
+        if form.length <= 1 and not form.until and not form.counted:
             return self._straight()
         inputs, outputs = self.body.inputs, self.body.outputs
         self.fixed = {i for i in range(form.until, form.carries) if outputs[i] == inputs[i]}
@@ -80,8 +80,8 @@ class _Loop:
         self.frontier: set[int] = set()
         self.carries = self._live({i for i in self.used if i < form.carries} - self.fixed,
                                   [outputs[i] for i in self.stacks])
-        self.stays = form.until or form.recompute       # what may not happen, or is not to be saved
-        self.outside = {} if form.until else self._leaves_outside()
+        self.stays = form.until or form.counted or form.recompute       # what may not happen, or is not to be saved
+        self.outside = {} if form.until or form.counted else self._leaves_outside()
         if not self.stays:
             self._leave_behind()
         return self._rebuilt()
@@ -275,7 +275,7 @@ class _Loop:
         body, form, builder = self.body, self.form, self.builder
         carries, made = self._ends()
         order, wanted = sorted(carries), list(dict.fromkeys(made[len(carries):]))
-        before = self._before(made) if made and not form.until else []
+        before = self._before(made) if made and not form.until and not form.counted else []
         if self.stays:
             before = [n for n in before if n not in self.moving]
         batch = Batch(builder, body.nodes, form.length, self.outside)
@@ -291,11 +291,12 @@ class _Loop:
             (body.inputs[p], self.operands[p], form.scanned[p - form.carries])
             for p in range(form.carries, form.fixed) if body.inputs[p] in inside]
         rows += [(n, batch.get(n)[0], (0, 1)) for n in before if n in self.moving]
-        still = [(body.inputs[p], self.operands[p]) for p in (*self.fixed, *range(form.fixed, form.operands))
-                 if body.inputs[p] in inside]
+        still = [(body.inputs[p], self.operands[p]) for p in (
+            *self.fixed, *range(form.fixed + form.counted, form.operands)) if body.inputs[p] in inside]
         still += [(n, batch.get(n)[0]) for n in before if n not in self.moving]
         merged_rows, merged_still = _merged(rows), _merged(still)
-        for n in (*merged_rows.values(), *merged_still.values()):
+        count = (body.inputs[form.fixed], self.operands[form.fixed]) if form.counted else None
+        for n in (*merged_rows.values(), *([[count[0]]] if count else []), *merged_still.values()):
             take(n[0])
             leaves |= {other: leaves[n[0]] for other in n[1:]}
         counting = form.counter and body.inputs[-1] in inside
@@ -305,9 +306,10 @@ class _Loop:
             outputs = transplant(body.nodes, leaves, [body.outputs[i] for i in order] + wanted, new)
             again = Form(self.optimise(new.tape([v.number for v in outputs])), form.length, len(order),
                          tuple(step for _, step in merged_rows), counting, form.reverse, form.until,
-                         form.recompute)
+                         form.recompute, form.counted)
             bundle = bundle_of(builder, again, [*(self.operands[i] for i in order),
                                                 *(builder.value(v) for v, _ in merged_rows),
+                                                *([count[1]] if count else []),
                                                 *(builder.value(v) for v, in merged_still)], self.node.where)
             self.results |= {i: picked(bundle, place) for place, i in enumerate(order) if i in self.used}
             stacks = {n: picked(bundle, len(order) + place) for place, n in enumerate(wanted)}

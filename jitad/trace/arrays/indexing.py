@@ -21,6 +21,14 @@ def getitem(x: Any, index: Any) -> Any:
     basic, numbers = _basic(index)
     if basic is None:
         index = plain(index)
+        if x.ndim and type(index) is type(x) and index.builder is x.builder and (
+                not index.shape and index.dtype == np.int64):
+            require_within(index, 0, x.shape[0])
+            stored = _just_stored(x, index)
+            row: Any = gather(x, index, axes=(0,)) if stored is None else reshape(stored, x.shape[1:])
+            if row.ndim and not x.home.owner:             # a view in NumPy
+                x.home.may_share_with(row.home)
+            return row
         basic, numbers = _basic(index)
     if numbers and basic and len(basic) <= x.ndim:
         return _numbered(x, basic)
@@ -38,6 +46,16 @@ def getitem(x: Any, index: Any) -> Any:
     dots = any(e is Ellipsis for e in entries)
     result = through_view(x, lambda a: a[tuple(entries if dots else (*entries, Ellipsis))])
     return boxed(result) if dots or result.ndim else number(result)
+
+
+def _just_stored(x: Any, index: Value) -> Value | None:
+    """The row that was stored last of all, if it is the one at `index`."""
+    nodes, node = x.builder.nodes, x.node
+    if not node.prim.stores or node.params["axes"] != (0,) or len(node.inputs) != 3:
+        return None
+    at = nodes[node.inputs[2]]
+    same = at.index_map is not None and at.aval.size == 1 and at.inputs[0] == index.number
+    return x.builder.value(node.inputs[1]) if same else None    # type: ignore[no-any-return]
 
 
 def _numbered(x: Any, index: tuple[int, ...]) -> Any:

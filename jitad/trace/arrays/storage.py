@@ -41,7 +41,8 @@ class Storage:
     """The elements of one array in memory, of `shape` in C order. `owner` says whose they are if they must not be
     written; `plain` marks memory of which it is known that NumPy, too, has it in C order."""
 
-    __slots__ = ("_patch_at", "_within", "base", "builder", "dtype", "patches", "origin", "owner", "plain", "rivals",
+    __slots__ = ("_patch_at", "_within", "base", "born", "builder", "dtype", "patches", "origin", "owner", "plain",
+                 "rivals",
                  "settled", "shape", "size", "version", "whole", "__weakref__")
 
     def __init__(self, value: Value, owner: str = "", plain: bool = False):
@@ -50,6 +51,7 @@ class Storage:
         self.shape, self.dtype, self.size = aval.shape, aval.dtype, aval.size
         self.base = self.origin = value.number
         self.owner, self.plain = owner, plain or aval.ndim < 2
+        self.born = getattr(value.builder, "moment", 0)  # in which step of the loops that are walked
         self.version = 0
         self.whole = whole(self.shape)
         self.patches: list[Patch] = []
@@ -75,6 +77,12 @@ class Storage:
                 f"an array is written to, at {self.builder.where()}, that may or may not share its memory with another "
                 "one (NumPy decides it by the layout of a computed array); take a .copy() of one of them first")
 
+    def _check_step(self) -> None:
+        """A write in a step of a loop that is walked is one of which that loop knows."""
+        marks = getattr(self.builder, "marks", None)
+        if marks is not None and marks.runs:
+            marks.written(self)
+
     def may_share_with(self, other: Storage) -> None:
         """Note a storage that in NumPy may be the same memory: neither is written while the other is in use."""
         self.rivals.append(weakref.ref(other))
@@ -85,6 +93,7 @@ class Storage:
         size = window.size
         if size == 0:
             return
+        self._check_step()
         if size == self.size and (window == self.whole or (window.contiguous and window.offset == 0)):
             self.replace(reshape(self.builder.value(number), self.shape).number)
             return
@@ -104,6 +113,7 @@ class Storage:
         """Store each element of a node, of the shape of `where`, at the element with that number; the last counts."""
         if where.size == 0:
             return
+        self._check_step()
         window = affine(where)
         if window is not None and where.size and np.unique(where).size == where.size:
             self.write(window, number)

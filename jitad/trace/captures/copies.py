@@ -137,7 +137,7 @@ class Copies:
         if key in self._copies:
             return self._copies[key][1]
         cells = tuple(CellType() for _ in function.__closure__ or ())
-        copy = FunctionType(function.__code__, home, function.__name__, None, cells)
+        copy = FunctionType(self.captures.recorder.marks.code(function.__code__), home, function.__name__, None, cells)
         copy.__qualname__, copy.__module__, copy.__doc__ = function.__qualname__, function.__module__, function.__doc__
         copy.__annotations__ = dict(function.__annotations__)
         self._copies[key] = (function, copy)

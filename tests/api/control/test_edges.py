@@ -247,8 +247,21 @@ def test_while_loops():
         root, count = f(a)
         close(root, np.sqrt(a))
         assert count == newton(a)[1]
+    g = jitad.grad(lambda a: newton(a)[0])
+    for a in (2.0, 1e6):                             # in reverse too, by one kernel
+        close(g(a), 0.5 / np.sqrt(a), 1e-9)
+    assert jitad.cache.info(g).compiles == 1
     with pytest.raises(UnsupportedOperationError, match="fori_loop"):
-        jitad.grad(lambda a: newton(a)[0])(2.0)
+        jitad.grad(lambda a: jitad.fori_loop(0, 3, lambda i, s: s + newton(a + s)[0], 0.0))(2.0)
+
+
+def test_while_loops_of_more_steps_than_there_is_memory_for():
+    def f(x, n):
+        return jitad.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, 0.999 * c[1] + x), (0, 0.0))[1]
+    g = jitad.grad(f)
+    for n in (3, 900, 5000, 0, 2000):
+        close(g(0.5, n), (1 - 0.999**n) / 0.001, 1e-9)
+    assert jitad.cache.info(g).compiles == 2
 
 
 def test_forward_mode_through_while_loops():

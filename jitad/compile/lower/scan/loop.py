@@ -1,12 +1,12 @@
 """What all ways of lowering a `scan` share: its operands seen from inside the loop, and its outputs."""
 from __future__ import annotations
 
-from jitad.compile.loops import Let, Loop, SetElement, Statement, Stop
+from jitad.compile.loops import Fill, Let, Loop, SetElement, Statement, Stop
 from jitad.compile.lower.scope import Scope
 from jitad.compile.plan.index import Affine, Indices
 from jitad.compile.plan.pull import Pull
 from jitad.primitives.scan import Form
-from jitad.tape.expr import Expr
+from jitad.tape.expr import Expr, var
 
 
 class ScanLoop:
@@ -18,10 +18,17 @@ class ScanLoop:
         self.form = Form.of(self.node)
         self.picks = {tape.nodes[p].params["index"]: p for p in tape.uses[number]}
         self.step = self.unique("step")
-        self.position = Affine(self.form.length - 1, ((self.step, -1),)) if self.form.reverse else Affine(
-            0, ((self.step, 1),))
         self.pull = Pull(tape, scope.plan.materialised, scope.read)
         self.before: list[Statement] = []
+        self.stop: Expr | int = self.form.length
+        self.position = Affine(self.form.length - 1, ((self.step, -1),)) if self.form.reverse else Affine(
+            0, ((self.step, 1),))
+        if self.form.counted:
+            steps = self.unique("steps")
+            self.before.append(Let(steps, self.pull.element(self.node.inputs[self.form.fixed], ())))
+            self.stop = var(steps, "i8")
+            if self.form.reverse:
+                self.position = Affine(-1, ((steps, 1), (self.step, -1)))
         self.after: list[Statement] = []
 
     def fresh(self) -> int:
@@ -78,4 +85,7 @@ class ScanLoop:
 
     def finish(self, body: list[Statement]) -> None:
         """Append the loop with this body to the statements."""
-        self.scope.body += [*self.before, Loop(self.step, 0, self.form.length, body), *self.after]
+        unreached = [self.scope.target(pick, (self.position,) * self.scope.tape.nodes[pick].aval.ndim)[0]
+                     for index, pick in self.picks.items() if self.form.counted and index >= self.form.carries]
+        self.scope.body += [*self.before, *(Fill(name, 0.0) for name in unreached),
+                            Loop(self.step, 0, self.stop, body), *self.after]

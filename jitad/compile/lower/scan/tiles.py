@@ -33,7 +33,7 @@ WIDE = 8
 
 def tiled(form: Form) -> bool:
     """Whether the steps of a loop whose body is written out can run side by side."""
-    return not form.carries and form.length >= NARROW
+    return not form.carries and not form.counted and form.length >= NARROW
 
 
 class TiledLoop(ScanLoop):

@@ -1,0 +1,223 @@
+"""What the marks in copied code go to: which loops of a recording are walked as loops, and what is known of them.
+
+A loop begins as Python's own: its steps are recorded one after the other. Once a branch within it turns out to depend
+on traced values the recording starts over, and the loop is walked as a `LoopRun` (see `trace.steps.run`). Where that
+does not fit, it starts over once more, and the loop is Python's own for good.
+"""
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from types import CodeType
+from typing import Any
+
+from jitad.errors import MutationError
+from jitad.tape.builder import Value
+from jitad.tape.tape import needed
+from jitad.trace.steps.changed import is_array, storage_of
+from jitad.trace.steps.known import Known, NoWalk, StartOver
+from jitad.trace.steps.rewrite import Place, loops_around, loops_in, marked
+from jitad.trace.steps.run import LoopRun
+from jitad.trace.steps.walks import Zipped, walk_over
+from jitad.trace.where import is_library_file
+
+__all__ = ["Marks"]
+
+FEW = 2                       # steps that need no loop
+
+
+class Plain:
+    """A loop as Python walks it."""
+
+    active = False
+
+    def __init__(self, steps: Any) -> None:
+        self.steps, self._left, self._value = steps, "", None
+
+    def breaks(self) -> bool:
+        self._left = "break"
+        return True
+
+    def ends(self) -> bool:
+        return True
+
+    def returns(self, value: Any) -> bool:
+        self._left, self._value = "return", value
+        return True
+
+    def broken(self) -> bool:
+        return self._left == "break"
+
+    def returned(self) -> bool:
+        return self._left == "return"
+
+    def result(self) -> Any:
+        return self._value
+
+
+class Marks:
+    """The loops of one recording. `known` outlives it."""
+
+    def __init__(self, recorder: Any, known: dict[Place, Known]) -> None:
+        self.recorder, self.known = recorder, known
+        self.runs: list[LoopRun] = []                        # under way, the innermost last
+        self.walked: list[Known] = []
+        self.originals: dict[int, CodeType] = {}
+        self.codes: dict[CodeType, CodeType] = {}
+        self.version = 0                                 # grows with what is known of any loop
+        self.again = False                               # whether it is known that the recording starts over
+
+    def code(self, code: CodeType) -> CodeType:
+        """The code that a copied function has: with marks, if any of its loops is to be walked."""
+        if code not in self.codes:
+            self.codes[code] = code
+            if any(k.stepped and place[0] == code.co_filename for place, k in self.known.items()):
+                for loop in loops_in(code):
+                    if loop.where in self.known:
+                        self.known[loop.where].loop = loop
+                made = marked(code, self)
+                if made is not None:
+                    self.codes[code] = made
+                    self.originals[id(made)] = code
+        return self.codes[code]
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Around a recording: what fails in the walk of a loop need not fail where Python walks it."""
+        try:
+            yield
+        except StartOver:
+            self.recorder.errors.clear()
+            raise
+        except Exception as error:
+            if not self.walked and not self.again:
+                raise
+            self.recorder.errors.clear()
+            if not self.again:
+                self._failed(error)
+            raise StartOver from None
+
+    def _failed(self, error: Exception) -> None:
+        run = self.runs[-1] if self.runs else None
+        if run is not None and isinstance(error, MutationError):
+            inside = [n for n in run.known.loop.augmented if n not in run.known.stored and is_array(run.names.get(n))]
+            if inside:                                   # ``x += dx``, of an array
+                run.known.stored |= set(inside)
+                return
+        if run is not None and run.forced is not None:
+            run.known.paths.pop(run.forced, None)
+            return
+        for known in self.walked if run is None else [run.known]:
+            known.unfit = known.unfit or "it fails where it is walked"
+
+    def check(self, outputs: Sequence[Value]) -> None:
+        """Raise unless all loops have ended as they should, and nothing is left of their placeholders."""
+        if self.again:
+            raise StartOver
+        for run in self.runs:
+            self.unfit(run.known, "it is left by an exception")
+        if self.walked:
+            recorder = self.recorder
+            given = set(recorder.inputs)
+            read = needed(recorder.nodes, [*(v.number for v in outputs), *recorder.guards])
+            if any(wanted and node.is_input and n not in given for n, (node, wanted) in enumerate(
+                    zip(recorder.nodes, read, strict=True))):
+                for known in self.walked:
+                    known.unfit = known.unfit or "a value of one of its steps is kept"
+                raise StartOver
+
+    # --- what the code calls -----------------------------------------------------------------------
+    def enter(self, where: Place, things: Any) -> Any:
+        known = self.known.get(where)
+        recorder = self.recorder
+        if known is not None and known.walked and not recorder.bodies and recorder.explorer is None:
+            walk = None if things is None else walk_over(recorder, things)
+            if things is not None and walk is None:
+                self.unfit(known, "what it walks has no element at a traced position")
+            if walk is None or walk.length > FEW:
+                self.walked.append(known)
+                return LoopRun(self, known, walk)
+        return Plain(itertools.repeat(None) if things is None else iter(things))
+
+    def walk(self, kind: Any, *args: Any, **kwargs: Any) -> Zipped:
+        return Zipped(kind, args, kwargs)
+
+    # --- branches ------------------------------------------------------------------------------------
+    def noticed(self) -> None:
+        """A branch depends on traced values: the loops around it are walked from now on."""
+        frame: Any = sys._getframe(2)
+        found = False
+        while frame is not None and not self.again:
+            code = frame.f_code
+            if not is_library_file(code.co_filename) and hasattr(type(frame.f_globals), "jitad_recorded"):
+                for loop in _around(self.originals.get(id(code), code), _place_of(frame)):
+                    known = self.known.setdefault(loop.where, Known(loop, unfit=loop.refused))
+                    if not known.stepped and not known.unfit:
+                        known.stepped = found = True
+            frame = frame.f_back
+        if found:
+            self.start_over()
+
+    def is_forced(self) -> bool:
+        """Whether a step is under way of which the numbers are not those of any call."""
+        return any(run.forced is not None and run.example is None for run in self.runs)
+
+    def drop(self, known: Known, path: tuple[Any, ...]) -> None:
+        """No step goes this way, as the loop is now."""
+        known.paths.pop(path, None)
+        self.start_over()
+
+    def start_over(self) -> None:
+        self.again = True
+        raise StartOver
+
+    def unfit(self, known: Known, why: str) -> None:
+        """The loop is Python's own from now on."""
+        known.unfit = known.unfit or why
+        self.again = True
+        raise NoWalk(why)
+
+    def written(self, storage: Any) -> None:
+        """An array is written: the loops around see to it that it is one that they know of."""
+        for run in self.runs:
+            if not run.holds(storage):
+                run.changes([n for n in run.known.loop.changeable
+                             if storage_of(self.recorder, run.names.get(n)) is storage])
+
+    def run_of(self, number: int) -> LoopRun | None:
+        """The innermost loop from step to step of which a node differs."""
+        for run in reversed(self.runs):
+            if run.depends(number):
+                return run
+        return None
+
+    def decide(self, value: Value) -> Any:
+        """The outcome of a branch that belongs to a step; None if it does not."""
+        if value.node.constant is None:
+            self.noticed()
+        run = self.run_of(value.number)
+        return None if run is None else run.decide(value)
+
+    def guard(self, value: Value, expected: bool | int) -> bool:
+        """Whether a guard belongs to a step."""
+        run = self.run_of(value.number)
+        if run is None:
+            return False
+        run.note(value.number, expected)
+        return True
+
+
+def _place_of(frame: Any) -> tuple[int, int]:
+    positions = _positions(frame.f_code)[frame.f_lasti // 2]
+    return positions[0] or 0, positions[2] or 0
+
+
+@lru_cache(maxsize=64)
+def _positions(code: CodeType) -> list[Any]:
+    return list(code.co_positions())
+
+
+_around = lru_cache(maxsize=1024)(loops_around)
