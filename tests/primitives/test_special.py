@@ -273,7 +273,6 @@ def test_second_derivative_by_a_shape_is_refused_by_name() -> None:
     (lambda x: SUBSTITUTES[special.factorial](x, extend="complex"), r"factorial with extend="),
     (lambda x: SUBSTITUTES[special.multigammaln](4.0, x), "multigammaln with a dimension that is traced"),
     (lambda x: SUBSTITUTES[special.jvp](1, x, x), "jvp with an order of the derivative that is traced"),
-    (lambda x: SUBSTITUTES[special.zeta](x, out=np.zeros(())), r"zeta with out="),
 ])
 def test_refused_calls(function: Callable[..., Any], message: str) -> None:
     (x,) = traced(np.float64(2.0))
