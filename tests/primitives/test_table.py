@@ -27,6 +27,8 @@ WITHOUT_SAMPLES = {
                     "made by the compiler for matrices with several routines"),
     "custom": "a rule of the user's; tested in test_rules.py",
     "opaque": "a function of the user's; tested in test_opaque.py",
+    "solution": "of a tape, what a solver has found; tested in test_roots.py",
+    "forwards": "of a tape, whatever it does; tested in test_odes.py",
     "scan": "its result is a bundle; tested in test_scan.py",
     "pick": "its operand is a bundle; tested in test_scan.py",
 }
