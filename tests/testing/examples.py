@@ -73,6 +73,9 @@ EXAMPLES: dict[str, dict[str, tuple[str, tuple[Any, ...]]]] = {
         ("polynomial", "poly"), ("chebyshev", "cheb"), ("legendre", "leg"), ("laguerre", "lag"), ("hermite", "herm"),
         ("hermite_e", "herme"))},
     "scipy.linalg": {
+        "convolution_matrix": ("scipy.linalg.convolution_matrix(x, 5)", (v,)),
+        "eigvalsh_tridiagonal": ("scipy.linalg.eigvalsh_tridiagonal(x, x[1:])", (v,)),
+        "leslie": ("scipy.linalg.leslie(x, x[1:])", (v,)),
         "cho_solve": (f"{S}cho_solve({S}cho_factor(x), x)", (m,)),
         "lu_solve": (f"{S}lu_solve({S}lu_factor(x), x)", (m,)),
         "solve_banded": (f"{S}solve_banded((1, 1), x, y)", (m, v[:3])),
