@@ -115,8 +115,8 @@ def lifted(value: Any) -> Any:
     return as_value(this_recorder(), value)
 
 
-def require(condition: Value, message: str) -> None:
-    """ValueError, unless the condition holds for all elements; a guard, where it is known that it does."""
+def require(condition: Value, error: Exception) -> None:
+    """`error`, unless the condition holds for all elements; a guard, where it is known that it does."""
     recorder: Any = condition.builder
     if not hasattr(recorder, "knows") or not recorder.knows(condition.number):
         return                                           # of steps of a loop
@@ -125,4 +125,4 @@ def require(condition: Value, message: str) -> None:
         with recorder.plain():
             whole = TABLE["reduce_all"](Value(recorder, condition.number), axes=tuple(range(condition.ndim)))
     if not recorder.decide(whole):
-        raise ValueError(message)
+        raise error

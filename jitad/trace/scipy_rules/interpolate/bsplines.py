@@ -14,7 +14,7 @@ import numpy as np
 
 from jitad.trace.dispatch import as_value, refused
 from jitad.trace.scipy_rules.classes import StandIn, lifted, method, require, stands_for, this_recorder
-from jitad.trace.scipy_rules.interpolate.pieces import interval
+from jitad.trace.scipy_rules.interpolate.pieces import evaluated, interval
 from jitad.trace.substitutes import substitute
 
 __all__ = ["Spline", "basis"]
@@ -58,28 +58,14 @@ class Spline(StandIn):
 
     @method
     def __call__(self, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
-        points, n = lifted(x), self.t.shape[0] - self.k - 1
-        extrapolate = self.extrapolate if extrapolate is None else extrapolate
-        flat = points.reshape(-1) + 0.0
-        first, last = self.t[self.k], self.t[n]
-        if extrapolate == "periodic":
-            flat = first + (flat - first) % (last - first)
-        value = self._values(flat, nu)
-        if not extrapolate:
-            outside = (flat < first) | (flat > last)
-            value = np.where(outside.reshape((-1,) + (1,) * (value.ndim - 1)), np.nan, value)
-        value = value.reshape(points.shape + self.c.shape[1:])
-        if self.axis:
-            d = points.ndim
-            order = [*range(d, d + self.axis), *range(d), *range(d + self.axis, value.ndim)]
-            value = np.transpose(value, order)
-        return value
+        ends = self.t[self.k], self.t[self.t.shape[0] - self.k - 1]
+        return evaluated(self, x, nu, extrapolate, ends, self.c.shape[1:])
 
-    def _values(self, flat: Any, nu: int) -> Any:
+    def at(self, flat: Any, nu: int) -> Any:
         if nu > self.k:
             return self.c[np.zeros(flat.shape, int)] * 0.0
         if nu:
-            return self.derivative(nu)._values(flat, 0)
+            return self.derivative(nu).at(flat, 0)
         where = interval(self.t, flat, self.k, self.t.shape[0] - self.k - 2)
         total: Any = None
         for j, weight in enumerate(basis(self.t, flat, self.k, where)):
@@ -130,7 +116,7 @@ class Spline(StandIn):
             first, last = self.t[self.k], self.t[self.t.shape[0] - self.k - 1]
             a, b = (np.minimum(np.maximum(v, first), last) for v in (a, b))
         whole = self.antiderivative()
-        ends = whole._values(np.stack([a, b]), 0)
+        ends = whole.at(np.stack([a, b]), 0)
         return ends[1] - ends[0]
 
 
@@ -146,7 +132,7 @@ def bspline(t: Any, c: Any, k: Any, extrapolate: Any = True, axis: int = 0) -> S
         raise ValueError(f"Need at least {2 * k + 2} knots for degree {k}")
     if c.ndim < 1 or c.shape[axis] < n:
         raise ValueError("Knots, coefficients and degree are inconsistent.")
-    require(np.diff(t) >= 0, "Knots must be in a non-decreasing order.")
+    require(np.diff(t) >= 0, ValueError("Knots must be in a non-decreasing order."))
     axis = axis % c.ndim
     return Spline(_class("BSpline"), t, np.moveaxis(c, axis, 0) if axis else c, k, extrapolate, axis)
 
@@ -169,7 +155,7 @@ def make_interp_spline(x: Any, y: Any, k: int = 3, t: Any = None, bc_type: Any =
         raise ValueError("Expect x to be a 1D sequence of values.")
     if x.shape[0] != y.shape[0]:
         raise ValueError(f"Shapes of x {x.shape} and y {y.shape} are incompatible")
-    require(np.diff(x) > 0, "Expect x to not have duplicates, and to be sorted")
+    require(np.diff(x) > 0, ValueError("Expect x to not have duplicates, and to be sorted"))
     if k == 0:
         return Spline(_class("BSpline"), np.concatenate([x, x[-1:]]), y, 0, True, axis)
     t = _knots(x, k) if t is None else lifted(t) + 0.0
@@ -267,7 +253,7 @@ def splev(x: Any, tck: Any, der: int = 0, ext: int = 0) -> Any:
     n = t.shape[0] - k - 1
     first, last = t[k], t[n]
     if ext == 2:
-        require((x >= first) & (x <= last), "Error code returned by bispev: 1")
+        require((x >= first) & (x <= last), ValueError("Error code returned by bispev: 1"))
     inside = np.minimum(np.maximum(x, first), last) if ext == 3 else x
     value = Spline(_class("BSpline"), t, c[:n], k, True)(inside, der)
     return np.where((x < first) | (x > last), 0.0, value) if ext == 1 else value

@@ -41,7 +41,8 @@ def _boundaries(bc_type: Any, y: Any) -> list[Any]:
             raise ValueError("'periodic' `bc_type` is defined for both curve ends and cannot be used with other "
                              "boundary conditions.")
         require(np.abs(y[0] - y[-1]) <= 1e-15 + 1e-15 * np.abs(y[-1]),
-                "The first and last `y` point must be identical (within machine precision) when `bc_type='periodic'`.")
+                ValueError("The first and last `y` point must be identical (within machine precision) when "
+                           "`bc_type='periodic'`."))
     known = {"clamped": (1, 0.0), "natural": (2, 0.0)}
     made = []
     for end in ends:

@@ -63,8 +63,8 @@ class LineTable(StandIn):
             return value
         below, above = flat < self.x[0], flat > self.x[-1]
         if self.bounds_error:
-            require(~below, "A value in x_new is below the interpolation range.")
-            require(~above, "A value in x_new is above the interpolation range.")
+            require(~below, ValueError("A value in x_new is below the interpolation range."))
+            require(~above, ValueError("A value in x_new is above the interpolation range."))
             return value
         low, high = fill if isinstance(fill, tuple) and len(fill) == 2 else (fill, fill)
         column = (-1,) + (1,) * (self.y.ndim - 1)
@@ -137,7 +137,7 @@ class GridTable(StandIn):
         for d, g in enumerate(self.grid):
             within = within & (flat[:, d] >= g[0]) & (flat[:, d] <= g[-1])
         if self.bounds_error:
-            require(within, "One of the requested xi is out of bounds")
+            require(within, ValueError("One of the requested xi is out of bounds"))
         value = self._linear(flat) if way == "linear" else self._nearest(flat)
         column = (-1,) + (1,) * (value.ndim - 1)
         if not self.bounds_error and self.fill_value is not None:
@@ -208,7 +208,7 @@ def regular_grid(points: Any, values: Any, method: str = "linear", bounds_error:
             raise ValueError(f"The points in dimension {d} must be 1-dimensional")
         if g.shape[0] != values.shape[d]:
             raise ValueError(f"There are {g.shape[0]} points and {values.shape[d]} values in dimension {d}")
-        require(np.diff(g) > 0, f"The points in dimension {d} must be strictly ascending or descending")
+        require(np.diff(g) > 0, ValueError(f"The points in dimension {d} must be strictly ascending or descending"))
     return GridTable(RegularGridInterpolator, values, grid, method, bounds_error, fill_value)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from jitad.trace.dispatch import refused
 from jitad.trace.scipy_rules.classes import StandIn, lifted, method, require, stands_for, this_recorder
 
-__all__ = ["Pieces", "interval"]
+__all__ = ["Pieces", "evaluated", "interval"]
 
 ASCENDING = "`x` must be strictly increasing sequence."
 
@@ -23,6 +23,24 @@ ASCENDING = "`x` must be strictly increasing sequence."
 def interval(knots: Any, points: Any, first: int, last: int) -> Any:
     """The interval of each point among those that begin at `knots`, from `first` to `last`."""
     return np.clip(np.searchsorted(knots, points, side="right") - 1, first, last)
+
+
+def evaluated(spline: Any, x: Any, nu: int, extrapolate: Any, ends: tuple[Any, Any], trailing: tuple[int, ...]) -> Any:
+    """The derivative number `nu` of a spline at points of any shape; `ends` of where it is known, and the dimensions
+    that each value has."""
+    points, (first, last) = lifted(x), ends
+    extrapolate = spline.extrapolate if extrapolate is None else extrapolate
+    flat = points.reshape(-1) + 0.0
+    if extrapolate == "periodic":
+        flat = first + (flat - first) % (last - first)
+    value = spline.at(flat, nu)
+    if not extrapolate:
+        outside = (flat < first) | (flat > last)
+        value = np.where(outside.reshape((-1,) + (1,) * (value.ndim - 1)), np.nan, value)
+    value, d, axis = value.reshape(points.shape + trailing), points.ndim, spline.axis
+    if not axis:
+        return value
+    return np.transpose(value, [*range(d, d + axis), *range(d), *range(d + axis, value.ndim)])
 
 
 class Pieces(StandIn):
@@ -39,22 +57,12 @@ class Pieces(StandIn):
 
     @method
     def __call__(self, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
-        points = lifted(x)
-        extrapolate = self.extrapolate if extrapolate is None else extrapolate
-        flat = points.reshape(-1) + 0.0
-        first, last = self.x[0], self.x[-1]
-        if extrapolate == "periodic":
-            flat = first + (flat - first) % (last - first)
-        value = self._values(flat, nu)
-        if not extrapolate:
-            outside = (flat < first) | (flat > last)
-            value = np.where(outside.reshape((-1,) + (1,) * (value.ndim - 1)), np.nan, value)
-        return self._placed(value.reshape(points.shape + self.c.shape[2:]), points.ndim)
+        return evaluated(self, x, nu, extrapolate, (self.x[0], self.x[-1]), self.c.shape[2:])
 
-    def _values(self, flat: Any, nu: int) -> Any:
+    def at(self, flat: Any, nu: int) -> Any:
         order, intervals = self.c.shape[:2]
         if nu < 0:
-            return self.antiderivative(-nu)._values(flat, 0)
+            return self.antiderivative(-nu).at(flat, 0)
         where = interval(self.x, flat, 0, intervals - 1)
         s = (flat - self.x[where]).reshape((-1,) + (1,) * (self.c.ndim - 2))
         total: Any = None
@@ -62,13 +70,6 @@ class Pieces(StandIn):
             term = self.c[j][where] * _falling(order - 1 - j, nu)
             total = term if total is None else total * s + term
         return self.c[0][where] * 0.0 if total is None else total
-
-    def _placed(self, value: Any, points: int) -> Any:
-        if not self.axis:
-            return value
-        order = list(range(points, points + self.axis)) + list(range(points)) + list(
-            range(points + self.axis, value.ndim))
-        return np.transpose(value, order)
 
     @method
     def derivative(self, nu: int = 1) -> Any:
@@ -110,11 +111,11 @@ class Pieces(StandIn):
         whole = self.antiderivative()
         if extrapolate == "periodic":
             period, first = self.x[-1] - self.x[0], self.x[0]
-            total = whole._values(lifted(self.x[-1:]), 0)[0]
+            total = whole.at(lifted(self.x[-1:]), 0)[0]
 
             def upto(t: Any) -> Any:
                 turns = np.floor((t - first) / period)
-                return turns * total + whole._values((t - turns * period).reshape(-1), 0)[0]
+                return turns * total + whole.at((t - turns * period).reshape(-1), 0)[0]
             return upto(lifted(b)) - upto(lifted(a))
         return whole(b, extrapolate=extrapolate) - whole(a, extrapolate=extrapolate)
 
@@ -139,7 +140,7 @@ def ppoly(c: Any, x: Any, extrapolate: Any = None, axis: int = 0) -> Pieces:
         raise ValueError(f"number of coefficients != len(x)-1: {c.shape} for {x.size} breakpoints")
     if axis:
         c = np.moveaxis(np.moveaxis(c, axis + 1, 0), 1, 0)
-    require(np.diff(x) > 0, ASCENDING)
+    require(np.diff(x) > 0, ValueError(ASCENDING))
     return Pieces(_ppoly(), c, x, True if extrapolate is None else extrapolate, axis)
 
 
@@ -155,9 +156,9 @@ def prepared(x: Any, y: Any, axis: int, slopes: Any = None) -> tuple[Any, Any, A
     axis = int(np.lib.array_utils.normalize_axis_index(axis, y.ndim))
     if y.shape[axis] != x.size:
         raise ValueError(f"The length of `y` along `axis`={axis} doesn't match the length of `x`")
-    require(np.isfinite(x), "`x` must contain only finite values.")
-    require(np.isfinite(y), "`y` must contain only finite values.")
-    require(np.diff(x) > 0, ASCENDING)
+    require(np.isfinite(x), ValueError("`x` must contain only finite values."))
+    require(np.isfinite(y), ValueError("`y` must contain only finite values."))
+    require(np.diff(x) > 0, ValueError(ASCENDING))
     if slopes is not None:
         slopes = np.moveaxis(lifted(slopes) + 0.0, axis, 0)
     return x, np.moveaxis(y, axis, 0) if axis else y, slopes, axis

@@ -17,14 +17,14 @@ from jitad.primitives.scan import loop
 from jitad.primitives.view import broadcast_to
 from jitad.tape.builder import Value
 from jitad.tape.tape import Tape
-from jitad.tape.types import TABLE, Aval
+from jitad.tape.types import Aval
 from jitad.trace.dispatch import as_value, line_of, plain
 from jitad.trace.loop_body import Body, fitted
 from jitad.trace.numpy_rules.elements.branches import Explorer, Way
 from jitad.trace.recorder import Recorder
 from jitad.trace.scipy_rules.classes import this_recorder
 
-__all__ = ["SolverCallback", "floats", "implicit", "repeat", "require"]
+__all__ = ["SolverCallback", "floats", "implicit", "repeat"]
 
 ENDLESS = 1 << 62        # steps that no loop makes
 
@@ -127,16 +127,3 @@ def repeat(go: Any, state: Sequence[Any], step: Callable[..., tuple[Any, Sequenc
         finals, _ = loop(recorder, tape, start, [], reads, ENDLESS, until=True)
         finals = [stop_gradient(v) if stop and v.dtype.kind == "f" else v for v in finals[1:]]
     return [recorder.value(v.number) for v in finals]
-
-
-def require(condition: Any, error: Exception) -> None:
-    """`error`, unless the condition holds for all elements; a guard, where it is known that it does."""
-    recorder: Any = condition.builder
-    if not recorder.knows(condition.number):
-        return                                           # of steps of a loop
-    whole: Any = condition
-    if condition.ndim:
-        with recorder.plain():
-            whole = TABLE["reduce_all"](Value(recorder, condition.number), axes=tuple(range(condition.ndim)))
-    if not recorder.decide(whole):
-        raise error

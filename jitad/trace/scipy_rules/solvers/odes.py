@@ -20,8 +20,8 @@ from jitad.tape.builder import Value
 from jitad.tape.types import Aval
 from jitad.trace.dispatch import as_value, refused
 from jitad.trace.loop_body import Body
-from jitad.trace.scipy_rules.classes import this_recorder
-from jitad.trace.scipy_rules.solvers.callbacks import SolverCallback, floats, repeat, require
+from jitad.trace.scipy_rules.classes import require, this_recorder
+from jitad.trace.scipy_rules.solvers.callbacks import SolverCallback, floats, repeat
 from jitad.trace.substitutes import substitute
 
 __all__ = ["Trajectory"]

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from jitad.trace.dispatch import refused
-from jitad.trace.scipy_rules.classes import lifted, this_recorder
-from jitad.trace.scipy_rules.solvers.callbacks import SolverCallback, floats, implicit, repeat, require
+from jitad.trace.scipy_rules.classes import lifted, require, this_recorder
+from jitad.trace.scipy_rules.solvers.callbacks import SolverCallback, floats, implicit, repeat
 from jitad.trace.substitutes import substitute
 
 __all__: list[str] = []
