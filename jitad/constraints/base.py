@@ -67,6 +67,11 @@ def natural(value: Any, what: str, least: int = 1) -> int:
     return int(value)
 
 
+def bound_at(bound: Any, earlier: Earlier) -> Any:
+    """A bound, where the parameters before have these values."""
+    return bound(earlier) if callable(bound) else bound
+
+
 def product(shape: Shape) -> int:
     return math.prod(shape)
 

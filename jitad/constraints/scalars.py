@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jitad.constraints.base import Bound, Constraint, Earlier, Number, Shape, product, shape_of, shaped
+from jitad.constraints.base import Bound, Constraint, Earlier, Number, Shape, bound_at, product, shape_of, shaped
 from jitad.errors import ConstraintError
 
 
@@ -42,11 +42,11 @@ class Lower(Constraint):
         self.a = a
 
     def forward(self, u: Number, earlier: Earlier) -> tuple[Number, Number]:
-        a = self.a(earlier) if callable(self.a) else self.a
+        a = bound_at(self.a, earlier)
         return a + shaped(np.exp(u), self.shape), np.sum(u)
 
     def inverse(self, value: Any, earlier: Earlier) -> np.ndarray:
-        x, a = self.checked(value), self.a(earlier) if callable(self.a) else self.a
+        x, a = self.checked(value), bound_at(self.a, earlier)
         self.require(x > a, f"above {a}", value)
         return np.log(x - a).ravel()
 
@@ -59,11 +59,11 @@ class Upper(Constraint):
         self.b = b
 
     def forward(self, u: Number, earlier: Earlier) -> tuple[Number, Number]:
-        b = self.b(earlier) if callable(self.b) else self.b
+        b = bound_at(self.b, earlier)
         return b - shaped(np.exp(u), self.shape), np.sum(u)
 
     def inverse(self, value: Any, earlier: Earlier) -> np.ndarray:
-        x, b = self.checked(value), self.b(earlier) if callable(self.b) else self.b
+        x, b = self.checked(value), bound_at(self.b, earlier)
         self.require(x < b, f"below {b}", value)
         return np.log(b - x).ravel()
 
@@ -78,15 +78,15 @@ class Interval(Constraint):
         self.a, self.b = a, b
 
     def forward(self, u: Number, earlier: Earlier) -> tuple[Number, Number]:
-        a = self.a(earlier) if callable(self.a) else self.a
-        b = self.b(earlier) if callable(self.b) else self.b
+        a = bound_at(self.a, earlier)
+        b = bound_at(self.b, earlier)
         free, width = shaped(u, self.shape), b - a
         softened = np.logaddexp(0.0, -free)                       # log(1 + exp(-u))
         return a + width * np.exp(-softened), np.sum(np.log(width) - free - 2.0 * softened)
 
     def inverse(self, value: Any, earlier: Earlier) -> np.ndarray:
-        x, a = self.checked(value), self.a(earlier) if callable(self.a) else self.a
-        b = self.b(earlier) if callable(self.b) else self.b
+        x, a = self.checked(value), bound_at(self.a, earlier)
+        b = bound_at(self.b, earlier)
         self.require((x > a) & (x < b), f"between {a} and {b}", value)
         return (np.log(x - a) - np.log(b - x)).ravel()
 
@@ -99,14 +99,14 @@ class OffsetScale(Constraint):
         self.m, self.s = m, s
 
     def forward(self, u: Number, earlier: Earlier) -> tuple[Number, Number]:
-        m = self.m(earlier) if callable(self.m) else self.m
-        s = self.s(earlier) if callable(self.s) else self.s
+        m = bound_at(self.m, earlier)
+        s = bound_at(self.s, earlier)
         free = shaped(u, self.shape)
         return m + s * free, np.sum(np.broadcast_to(np.log(s), self.shape))
 
     def inverse(self, value: Any, earlier: Earlier) -> np.ndarray:
-        m = self.m(earlier) if callable(self.m) else self.m
-        s = self.s(earlier) if callable(self.s) else self.s
+        m = bound_at(self.m, earlier)
+        s = bound_at(self.s, earlier)
         return ((self.checked(value) - m) / s).ravel()
 
 
@@ -145,7 +145,7 @@ def lower(a: Bound, *shape: Any) -> Constraint:
     """
     bound, = _bounds("lower", a)
     sizes = _shape("lower", shape, bound)
-    return real(sizes) if _all_infinite(bound) else Lower(sizes, bound)
+    return real(sizes) if _is_all(-np.inf, bound) else Lower(sizes, _finite("lower", bound))
 
 
 def upper(b: Bound, *shape: Any) -> Constraint:
@@ -156,7 +156,7 @@ def upper(b: Bound, *shape: Any) -> Constraint:
     """
     bound, = _bounds("upper", b)
     sizes = _shape("upper", shape, bound)
-    return real(sizes) if _all_infinite(bound) else Upper(sizes, bound)
+    return real(sizes) if _is_all(np.inf, bound) else Upper(sizes, _finite("upper", bound))
 
 
 def interval(a: Bound, b: Bound, *shape: Any) -> Constraint:
@@ -171,9 +171,9 @@ def interval(a: Bound, b: Bound, *shape: Any) -> Constraint:
     sizes = _shape("interval", shape, low, high)
     if not callable(low) and not callable(high) and not np.all(low < high):
         raise ConstraintError(f"interval: the lower bound {low} is not below the upper bound {high}")
-    if _all_infinite(low):
+    if _is_all(-np.inf, low):
         return upper(high, sizes)
-    return lower(low, sizes) if _all_infinite(high) else Interval(sizes, low, high)
+    return lower(low, sizes) if _is_all(np.inf, high) else Interval(sizes, low, high)
 
 
 def offset_scale(m: Bound, s: Bound, *shape: Any) -> Constraint:
@@ -222,5 +222,11 @@ def _shape(name: str, given: tuple[Any, ...], *bounds: Any) -> Shape:
     return sizes
 
 
-def _all_infinite(bound: Any) -> bool:
-    return not callable(bound) and np.size(bound) > 0 and bool(np.isinf(bound).all())
+def _is_all(infinity: float, bound: Any) -> bool:
+    return not callable(bound) and np.size(bound) > 0 and bool(np.all(bound == infinity))
+
+
+def _finite(name: str, bound: Any) -> Any:
+    if not callable(bound) and np.isinf(bound).any():
+        raise ConstraintError(f"{name}: nothing is beyond the bound {bound}")
+    return bound

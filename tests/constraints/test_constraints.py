@@ -159,6 +159,8 @@ def test_shapes_and_infinite_bounds():
     (lambda: c.interval(1.0, 1.0), "not below the upper bound"),
     (lambda: c.lower("a"), "a bound must be a number"),
     (lambda: c.lower([0.0, -np.inf]), "finite, or all of them infinite"),
+    (lambda: c.lower(np.inf), "nothing is beyond the bound inf"),
+    (lambda: c.upper([-np.inf, -np.inf]), "nothing is beyond the bound"),
     (lambda: c.lower([0.0, 1.0], 3), "do not fit the shape"),
     (lambda: c.offset_scale(0.0, -1.0), "scale must be positive"),
     (lambda: c.positive(2).inverse([1.0, -1.0], {}), "is not positive"),
