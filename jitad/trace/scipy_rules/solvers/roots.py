@@ -25,16 +25,37 @@ _FALSE = "leave it out"
 
 
 class _Found:
-    """What `root_scalar` and ``full_output=True`` give."""
+    """What `root_scalar` and ``full_output=True`` give; `converged` is traced, as the root is."""
 
-    def __init__(self, root: Any, iterations: Any, calls: Any, method: str) -> None:
-        self.root, self.iterations, self.function_calls, self.method = root, iterations, calls, method
-        self.converged, self.flag = True, "converged"
+    def __init__(self, root: Any, converged: Any, counts: tuple[Any, Any] | None, method: str) -> None:
+        self.root, self.converged, self.method = root, converged, method
+        self._counts = counts
+
+    @property
+    def flag(self) -> str:
+        return "converged" if self.converged else "convergence error"
+
+    @property
+    def iterations(self) -> Any:
+        return self._counted("iterations")[0]
+
+    @property
+    def function_calls(self) -> Any:
+        return self._counted("function_calls")[1]
+
+    def _counted(self, what: str) -> tuple[Any, Any]:
+        if self._counts is None:
+            raise refused(this_recorder(), f"{what} of scipy.optimize's {self.method}", "leave it out: a bracket is "
+                          "narrowed by Chandrupatla's method, whose steps are not those of SciPy's")
+        return self._counts
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self, name)
 
 
 def _bracketed(name: str, f: Callable[..., Any], a: Any, b: Any, args: Any, xtol: float, rtol: float,
-               maxiter: int, disp: bool) -> tuple[Any, Any]:
-    """The root between `a` and `b`, and the number of steps."""
+               maxiter: int) -> tuple[Any, Any, Any]:
+    """The root between `a` and `b`, whether it was found, and whether the function was NaN on the way."""
     if xtol <= 0:
         raise ValueError(f"xtol too small ({xtol:g} <= 0)")
     if rtol < RTOL / 2:
@@ -65,21 +86,27 @@ def _bracketed(name: str, f: Callable[..., Any], a: Any, b: Any, args: Any, xtol
 
     half, done = floats(0.5), (fa == 0) | (fb == 0)
     n, x1, f1, x2, f2, _ = repeat(~done, [lifted(0), b, fb, a, fa, half], step)
+    nan = np.isnan(f1)
+    found = (np.abs(x2 - x1) <= 1.25 * (xtol + rtol * np.abs(x1))) | (f1 == 0) | (f2 == 0) | (n < maxiter)
+    root = np.where(nan | (np.abs(f1) <= np.abs(f2)), x1, x2)
+    return implicit(callback, root, 0), found & ~nan, nan
+
+
+def _solved(name: str, f: Callable[..., Any], a: Any, b: Any, args: Any, limits: tuple[Any, Any, Any],
+            full_output: bool, disp: bool) -> Any:
+    """What SciPy's function `name` gives."""
+    root, found, nan = _bracketed(f"scipy.optimize.{name}", f, a, b, args, *limits)
+    require(~nan, ValueError("The function value at a point of the interval is NaN; solver cannot continue."))
     if disp:
-        width = 0.5 * (xtol + rtol * np.abs(x1))
-        require((np.abs(x2 - x1) <= 2.5 * width) | (f1 == 0) | (f2 == 0) | (n < maxiter),
-                RuntimeError(f"Failed to converge after {maxiter} iterations."))
-    return implicit(callback, np.where(np.abs(f1) <= np.abs(f2), x1, x2), 0), n
+        require(found, RuntimeError(f"Failed to converge after {limits[2]} iterations."))
+    return (root, _Found(root, found, None, name)) if full_output else root
 
 
 def _bracketing(name: str) -> None:
-    whole = f"scipy.optimize.{name}"
-
     @substitute("scipy.optimize", name, calls=True)
     def solve(f: Callable[..., Any], a: Any, b: Any, args: Any = (), xtol: float = XTOL, rtol: float = RTOL,
               maxiter: int = ITERATIONS, full_output: bool = False, disp: bool = True) -> Any:
-        root, n = _bracketed(whole, f, a, b, args, xtol, rtol, maxiter, disp)
-        return (root, _Found(root, n, n + 2, name)) if full_output else root
+        return _solved(name, f, a, b, args, (xtol, rtol, maxiter), full_output, disp)
 
 
 for _name in ("brentq", "brenth", "ridder", "bisect"):
@@ -89,8 +116,7 @@ for _name in ("brentq", "brenth", "ridder", "bisect"):
 @substitute("scipy.optimize", "toms748", calls=True)
 def toms748(f: Callable[..., Any], a: Any, b: Any, args: Any = (), k: int = 1, xtol: float = XTOL, rtol: float = RTOL,
             maxiter: int = ITERATIONS, full_output: bool = False, disp: bool = True) -> Any:
-    root, n = _bracketed("scipy.optimize.toms748", f, a, b, args, xtol, rtol, maxiter, disp)
-    return (root, _Found(root, n, n + 2, "toms748")) if full_output else root
+    return _solved("toms748", f, a, b, args, (xtol, rtol, maxiter), full_output, disp)
 
 
 @substitute("scipy.optimize", "newton", calls=True)
@@ -106,15 +132,16 @@ def newton(func: Callable[..., Any], x0: Any, fprime: Any = None, args: Any = ()
     if full_output and start.ndim:
         raise refused(start, f"{name} with full_output of an array", _FALSE)
     if fprime is None:
-        x, n, found = _secant(callback, start, x1, tol, rtol, maxiter)
+        x, found, counts = _secant(callback, start, x1, tol, rtol, maxiter)
     else:
         slope = SolverCallback(fprime, args, name)
         bend = SolverCallback(fprime2, args, name) if fprime2 is not None else None
-        x, n, found = _newton(callback, slope, bend, start, (tol, rtol, maxiter))
+        x, found, counts = _newton(callback, slope, bend, start, (tol, rtol, maxiter))
     if disp:
         require(found, RuntimeError(f"Failed to converge after {maxiter} iterations."))
     root = implicit(callback, x, x.ndim)
-    return (root, _Found(root, n, 2 * n, "newton")) if full_output else root
+    method = "secant" if fprime is None else "halley" if fprime2 is not None else "newton"
+    return (root, _Found(root, found, counts, method)) if full_output else root
 
 
 def _close(new: Any, old: Any, tol: float, rtol: float) -> Any:
@@ -126,11 +153,12 @@ def _whole(flags: Any) -> Any:
 
 
 def _newton(callback: SolverCallback, slope: SolverCallback, bend: SolverCallback | None, start: Any,
-            limits: tuple[float, float, int]) -> tuple[Any, Any, Any]:
-    """Newton's steps, or Halley's with a second derivative; the root, the number of steps, whether it converged."""
+            limits: tuple[float, float, int]) -> tuple[Any, Any, tuple[Any, Any]]:
+    """Newton's steps, or Halley's with a second derivative; the root, whether it converged, and how many steps and
+    calls of a number's it took."""
     tol, rtol, maxiter = limits
 
-    def step(n: Any, p: Any, done: Any) -> tuple[Any, list[Any]]:
+    def step(n: Any, calls: Any, p: Any, done: Any) -> tuple[Any, list[Any]]:
         f, d = callback(p), slope(p)
         move = f / np.where(d == 0, 1.0, d)
         if bend is not None:
@@ -140,15 +168,17 @@ def _newton(callback: SolverCallback, slope: SolverCallback, bend: SolverCallbac
         stuck = (d == 0) & (f != 0)
         new = np.where(done | (f == 0) | (d == 0), p, p - move)
         done = done | (f == 0) | (_close(new, p, tol, rtol) & ~stuck)
-        return ~_whole(done) & (n + 1 < maxiter) & ~_whole(stuck), [n + 1, new, done]
+        asked = np.where(f == 0, 1, np.where(d == 0, 2, 2 if bend is None else 3)) if not start.ndim else 0
+        after = np.where(f == 0, n, n + 1) if not start.ndim else n + 1
+        return ~_whole(done) & (n + 1 < maxiter) & ~_whole(stuck), [after, calls + asked, new, done]
 
-    n, x, done = repeat(floats(0.0) == 0.0, [lifted(0), start, start != start], step)
-    return x, n, done
+    n, calls, x, done = repeat(floats(0.0) == 0.0, [lifted(0), lifted(0), start, start != start], step)
+    return x, done, (n, calls)
 
 
 def _secant(callback: SolverCallback, start: Any, x1: Any, tol: float, rtol: float,
-            maxiter: int) -> tuple[Any, Any, Any]:
-    """Steps of the secant through the last two points."""
+            maxiter: int) -> tuple[Any, Any, tuple[Any, Any]]:
+    """Steps of the secant through the last two points, as `_newton`; it fails where that is flat."""
     small = 1e-4
     if x1 is None:
         other = start * (1 + small) + np.where(start >= 0, small, -small)
@@ -163,22 +193,22 @@ def _secant(callback: SolverCallback, start: Any, x1: Any, tol: float, rtol: flo
     p0, p1 = np.where(swap, other, start), np.where(swap, start, other)
     q0, q1 = np.where(swap, q1, q0), np.where(swap, q0, q1)
 
-    def step(n: Any, p0: Any, q0: Any, p1: Any, q1: Any, done: Any) -> tuple[Any, list[Any]]:
-        flat = q1 == q0
-        gap = np.where(flat, 1.0, q1 - q0)
-        p = np.where(np.abs(q1) > np.abs(q0), (-q0 / np.where(q1 == 0, 1.0, q1) * p1 + p0)
-                     / np.where(flat, 1.0, 1 - q0 / np.where(q1 == 0, 1.0, q1)),
-                     (-q1 / np.where(q0 == 0, 1.0, q0) * p0 + p1)
-                     / np.where(flat, 1.0, 1 - q1 / np.where(q0 == 0, 1.0, q0)))
-        p = np.where(flat, (p1 + p0) / 2.0, p) + 0.0 * gap
-        close = _close(p, p1, tol, rtol) | flat
-        new = np.where(done, p1, p)
-        q = callback(new)
-        return ~_whole(done | close) & (n + 1 < maxiter), [
-            n + 1, np.where(done, p0, p1), np.where(done, q0, q1), new, q, done | close]
+    def step(n: Any, p0: Any, q0: Any, p1: Any, q1: Any, done: Any, stuck: Any) -> tuple[Any, list[Any]]:
+        flat = (q1 == q0) & ~done
+        high, low = np.abs(q1) > np.abs(q0), np.where(flat, 1.0, 0.0)
+        ratio = np.where(high, q0, q1) / (np.where(high, q1, q0) + low)
+        p = np.where(high, p0 - ratio * p1, p1 - ratio * p0) / (1 - ratio + low)
+        p = np.where(flat, (p1 + p0) / 2.0, p)
+        over = done | stuck
+        new, close = np.where(over, p1, p), _close(p, p1, tol, rtol) & ~flat & ~stuck
+        done, stuck, q = done | close, stuck | flat, callback(new)
+        return ~_whole(done | stuck) & (n + 1 < maxiter), [
+            n + 1, np.where(over, p0, p1), np.where(over, q0, q1), new, q, done, stuck]
 
-    n, _, _, x, q, done = repeat(floats(0.0) == 0.0, [lifted(0), p0, q0, p1, q1, q1 == 0], step)
-    return x, n, done & (np.abs(q) <= np.maximum(np.abs(q0), np.abs(q1)))
+    false = q1 != q1
+    n, *_, x, _, done, stuck = repeat(floats(0.0) == 0.0, [lifted(0), p0, q0, p1, q1, (q1 == 0) & (q0 != 0),
+                                                           false & ~false], step)
+    return x, done, (n, np.where(_whole(done | stuck), n + 1, n + 2))
 
 
 @substitute("scipy.optimize", "fixed_point", calls=True)
@@ -213,21 +243,34 @@ def root_scalar(f: Callable[..., Any], args: Any = (), method: Any = None, brack
     if options:
         raise refused(this_recorder(), "scipy.optimize.root_scalar with options=", "use xtol=, rtol=, maxiter=")
     if not method:
-        method = "brentq" if bracket is not None else "halley" if fprime2 is not None else (
-            "newton" if fprime is not None else "secant")
+        if bracket is None and x0 is None:
+            raise ValueError("Unable to select a solver as neither bracket nor starting point provided.")
+        method = "brentq" if bracket is not None else "secant" if fprime is None and x1 is not None else (
+            "halley" if fprime is not None and fprime2 is not None else "newton")
+    method, args = method.lower(), args if isinstance(args, tuple) else (args,)
     given = {k: v for k, v in (("xtol", xtol), ("rtol", rtol), ("maxiter", maxiter)) if v is not None}
-    if method.lower() in ("brentq", "brenth", "ridder", "bisect", "toms748"):
+    if method in ("brentq", "brenth", "ridder", "bisect", "toms748"):
         if not isinstance(bracket, (list, tuple, np.ndarray)):
             raise ValueError(f"Bracket needed for {method}")
         limits = {"xtol": XTOL, "rtol": RTOL, "maxiter": ITERATIONS, **given}
-        root, n = _bracketed("scipy.optimize.root_scalar", f, bracket[0], bracket[1], args, disp=False, **limits)
-        return _Found(root, n, n + 2, method)
-    if method.lower() not in ("newton", "secant", "halley"):
+        root, found, _ = _bracketed("scipy.optimize.root_scalar", f, bracket[0], bracket[1], args, **limits)
+        return _Found(root, found, None, method)
+    if method not in ("newton", "secant", "halley"):
         raise ValueError(f"Unknown solver {method}")
     if x0 is None:
         raise ValueError(f"x0 must not be None for {method}")
+    if method == "halley" and (fprime is None or fprime2 is None):
+        raise ValueError(f"{'fprime' if fprime is None else 'fprime2'} must be specified for {method}")
     if "xtol" in given:
         given["tol"] = given.pop("xtol")
-    root = newton(f, x0, None if method == "secant" else fprime, args, fprime2=fprime2 if method == "halley" else None,
-                  x1=x1, **given)
-    return _Found(root, None, None, method)
+    slope = None if method == "secant" else fprime or _difference(f)
+    return newton(f, x0, slope, args, fprime2=fprime2 if method == "halley" else None,
+                  x1=x1 if method == "secant" else None, full_output=True, disp=False, **given)[1]
+
+
+def _difference(f: Callable[..., Any]) -> Callable[..., Any]:
+    """The slope that SciPy takes where none is given: of the chord to a point nearby."""
+    def slope(x: Any, *args: Any) -> Any:
+        there = x + np.finfo(float).eps ** 0.5 * np.where(x >= 0, 1.0, -1.0) * np.maximum(1.0, np.abs(x))
+        return (f(there, *args) - f(x, *args)) / (there - x)
+    return slope

@@ -97,6 +97,37 @@ def test_what_fails_raises_what_scipy_raises():
         jit(lambda a: optimize.root_scalar(lambda x: (x - a, 1.0), x0=0.5, fprime=True).root)(4.0)
 
 
+@pytest.mark.filterwarnings("ignore:Derivative was zero", "ignore:Tolerance of")
+def test_what_is_not_converged_says_so():
+    """Root, whether it was found, and SciPy's counts of steps and calls, where its steps are made."""
+    def solved(**options):
+        def solve(a):
+            report = optimize.root_scalar(lambda x: x * x - a, **options)
+            counts = () if "bracket" in options else (report.iterations, report.function_calls)
+            return report.root, report.converged, report.flag == "converged", *counts
+        return solve
+    slope = {"fprime": lambda x: 2 * x}
+    for options in ({"bracket": (0.0, 10.0)}, {"x0": 3.0, **slope}, {"x0": 2.0, **slope}, {"x0": 0.0, **slope},
+                    {"x0": 3.0, "fprime2": lambda x: 2.0, **slope}, {"x0": 3.0}, {"x0": 3.0, "x1": 1.0},
+                    {"x0": -1.0, "x1": 1.0}):
+        np.testing.assert_allclose(jit(solved(**options))(4.0), solved(**options)(4.0), rtol=1e-12)
+        if options.get("x0") == 3.0:
+            np.testing.assert_allclose(jit(solved(maxiter=2, **options))(4.0), solved(maxiter=2, **options)(4.0))
+    assert jit(solved(bracket=(0.0, 10.0), maxiter=3))(4.0)[1:] == (False, False)
+    full = {"full_output": True, "disp": False, "maxiter": 3}
+    assert not jit(lambda a: optimize.brentq(lambda x: x**3 - a, 0.0, 10.0, **full)[1]["converged"])(4.0)
+    with pytest.raises(UnsupportedOperationError, match=r"iterations of scipy\.optimize's brentq"):
+        jit(lambda a: optimize.root_scalar(lambda x: x - a, bracket=(0.0, 5.0)).iterations)(4.0)
+
+
+def test_no_root_is_found_where_there_is_none():
+    for equation, options in ((lambda x, a: x * 0.0 + a, {}), (lambda x, a: x * x + a, {"x1": 1.0})):
+        with pytest.raises(RuntimeError, match="Failed to converge"):
+            jit(lambda a, f=equation, o=options: optimize.newton(f, -1.0, args=(a,), **o))(1.0)
+    with pytest.raises(ValueError, match="NaN; solver cannot continue"):
+        jit(lambda a: optimize.brentq(lambda x: np.where(np.abs(x - 15) < 3, np.nan, x - a), 0.0, 30.0))(15.1)
+
+
 def test_constant_solves_keep_all_of_scipys_options():
     def scaled(a):
         root, report = optimize.bisect(lambda x: x * x - 2, 0, 3, full_output=True)
