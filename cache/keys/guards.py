@@ -134,8 +134,6 @@ def _sequence(value: Any, recur: _Recur) -> Frozen:
     return (type(value).__name__, tuple(map(recur, tuple(value))))
 
 
-
-
 _ITSELF: frozenset[type] = frozenset({str, bytes, type(None), type(...), type(NotImplemented)})
 
 _ATOMS: dict[type, Callable[[Any], Frozen]] = {

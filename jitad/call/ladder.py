@@ -295,11 +295,12 @@ class Ladder(Called):
             call = with_fallback(known.strict, self.fallback, self.writes)
             native = None if changes else native_shortcut(specialization, kernel, target, counters, leaves, call)
             known.call = native or call
-            specialization.memos.add(known)
+            specialization.remember(known)
             self._prefer(known)
             if specialization.kernels.get(kernel.kinds) is not kernel:    # a better one has come meanwhile
                 known.forget()
-        improve(specialization, inputs)
+        if kernel.quick:
+            improve(specialization, kernel.kinds)
 
     def _kernel(self, specialization: Specialization, arguments: Arguments, inputs: list[Any]) -> Any:
         """The kernel: at hand, from the disk, or compiled and written there."""

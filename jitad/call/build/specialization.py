@@ -72,7 +72,7 @@ class Specialization:
     bound: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     compiling: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     improving: dict[tuple[Any, ...], Any] = field(default_factory=dict)
-    memos: weakref.WeakSet[Any] = field(default_factory=weakref.WeakSet)
+    memos: dict[Any, None] = field(default_factory=dict)         # weak references; a dict is copied at one stroke
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -150,12 +150,18 @@ class Specialization:
         one will do, if it may."""
         kinds = tuple(map(argument_type, inputs))
         kernel = self.kernels.get(kinds)
-        if kernel is None or (kernel.quick and not quick and self.request.tier != "machine"):
-            with gate, uncollected(), self.lock:
-                known = self.kernels.get(kinds)
-                kernel = self._compiled(kinds, quick) if known is kernel else known
-                self.kernels[kinds] = kernel
+        if self._will_do(kernel, quick):
+            return kernel
+        with gate, uncollected(), self.lock:
+            known = kernel = self.kernels.get(kinds)
+            if not self._will_do(known, quick):
+                kernel = self.kernels[kinds] = self._compiled(kinds, quick)
+        if known is not None and kernel is not known:
+            self._forget()
         return kernel
+
+    def _will_do(self, kernel: Any, quick: bool) -> bool:
+        return kernel is not None and (quick or not kernel.quick or self.request.tier == "machine")
 
     def _compiled(self, kinds: tuple[Any, ...], quick: bool) -> Any:
         from jitad.compile.entry.kernel import Kernel
@@ -173,16 +179,23 @@ class Specialization:
         return kernel
 
     def replace(self, kinds: tuple[Any, ...], kernel: Any) -> None:
-        """Take another kernel from now on."""
+        """Take a kernel in place of the quick one from now on."""
         with self.lock:
             known = self.kernels.get(kinds)
             if known is not None and known.quick:
                 self.kernels[kinds] = kernel
+        self.improving.pop(kinds, None)
         self._forget()
 
+    def remember(self, memo: Any) -> None:
+        """What is to forget its kernel when another takes its place; it is not kept alive."""
+        memos = self.memos
+        memos[weakref.ref(memo, lambda reference: memos.pop(reference, None))] = None
+
     def _forget(self) -> None:
-        for memo in list(self.memos):
-            memo.forget()
+        for reference in list(self.memos):
+            if (memo := reference()) is not None:
+                memo.forget()
 
     @classmethod
     def start_over(cls) -> None:

@@ -5,18 +5,23 @@ from __future__ import annotations
 
 import atexit
 import os
-import subprocess
+import pickle
 import threading
 import weakref
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jitad.call.build.specialization import Specialization
-from jitad.compile.entry.arguments import argument_type
 from jitad.compile.llvm.fork_guard import gate
+
+if TYPE_CHECKING:
+    import subprocess
+
+# What keeps a kernel from being compiled elsewhere: no process, one that was cut off, what cannot be sent.
+_FAILURES = (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError, pickle.PicklingError)
 
 _running: set[subprocess.Popen[bytes]] = set()
 _one: Any = threading.Lock()                             # process at a time
+_alive: Any = threading.Lock()                           # held while a process begins or its code is linked
 
 
 class Improvement(threading.Thread):
@@ -28,37 +33,43 @@ class Improvement(threading.Thread):
         self.specialization = weakref.ref(specialization)        # nobody waits for what the cache has dropped
 
     def run(self) -> None:
-        from jitad.compile.entry.stored_kernel import StoredKernel
-
         try:
             with _one:
-                code, routines = self._compiled() if self.specialization() is not None else (b"", False)
-            found = self.specialization()
-            if found is not None and code:
-                with gate:
-                    kernel = StoredKernel(code, self.kinds, routines)
-                    kernel.saved = False
-                    found.replace(self.kinds, kernel)
-        except (OSError, ValueError, RuntimeError, KeyError):     # the quick one stays
+                found = self._compiled() if self.specialization() is not None else None
+            if found is not None:
+                self._take(*found)
+        except _FAILURES:                                # the quick one stays
             return
 
-    def _compiled(self) -> tuple[bytes, bool]:
-        from jitad.compile.entry.worker import answer, start
+    def _compiled(self) -> tuple[bytes, bool] | None:
+        from jitad.compile.entry.worker import answer, message, start
 
-        process, sent = start(self.tape, self.kinds)
-        _running.add(process)
+        sent = message(self.tape, self.kinds)
+        with gate, _alive:
+            if _ended:
+                return None
+            process = start()
+            _running.add(process)
         try:
-            found, _ = process.communicate(sent)
+            return answer(process, sent)
         finally:
             _running.discard(process)
-        return answer(found)
+
+    def _take(self, code: bytes, routines: bool) -> None:
+        from jitad.compile.entry.stored_kernel import StoredKernel
+
+        with gate, _alive:
+            found = self.specialization()
+            if found is None or _ended:
+                return
+            kernel = StoredKernel(code, self.kinds, routines)
+        kernel.saved = False
+        found.replace(self.kinds, kernel)
 
 
-def improve(specialization: Specialization, inputs: Sequence[Any]) -> None:
-    """Begin with the kernel for these inputs that takes long to compile, if a quick one serves them; once."""
-    kinds = tuple(map(argument_type, inputs))
-    kernel = specialization.kernels.get(kinds)
-    if kernel is None or not kernel.quick or kinds in specialization.improving or specialization.request.tier:
+def improve(specialization: Specialization, kinds: tuple[Any, ...]) -> None:
+    """Begin with the kernel that takes long to compile, where a quick one serves inputs of these kinds; once."""
+    if kinds in specialization.improving or specialization.request.tier:
         return
     from jitad.compile.entry.worker import can_work
 
@@ -73,16 +84,22 @@ def improve(specialization: Specialization, inputs: Sequence[Any]) -> None:
         return
 
 
+_ended = False
+
+
 @atexit.register
 def _end() -> None:
-    for process in list(_running):
-        process.kill()
+    global _ended
+    with _alive:
+        _ended = True
+        for process in list(_running):
+            process.kill()
 
 
 def _after_fork() -> None:
     """The child has none of the threads that wait; calls that the quick kernel serves begin again with the other."""
-    global _one
-    _one = threading.Lock()
+    global _one, _alive
+    _one, _alive = threading.Lock(), threading.Lock()
     _running.clear()
     Specialization.start_over()
 

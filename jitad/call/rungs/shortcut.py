@@ -28,7 +28,7 @@ class Shortcut:
         self.guarded = specialization.guarded
 
     def forget(self) -> None:
-        """Called by the cache: the specialization is gone."""
+        """Called when the specialization is gone, or its kernel another one."""
         home = self.home()
         if home is not None:
             home._call = home.fallback

@@ -10,6 +10,7 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from jitad.primitives.custom import has_code
 from jitad.tape.tape import Tape
 from jitad.tape.types import TABLE, Primitive
 
+LARGEST = 1 << 28             # bytes of an object file that is believed
 NICE = 10                     # the calls that are served meanwhile go first
 START = """import pickle, sys
 sys.path[:] = pickle.load(sys.stdin.buffer)
@@ -42,34 +44,54 @@ class _Unpickler(pickle.Unpickler):
 def can_work(tape: Tape) -> bool:
     """Whether another process can compile this: there is a Python to run, and nothing on the tape is of this process
     alone."""
-    return bool(sys.executable) and Path(sys.executable).name.startswith("python") and not has_code(tape.nodes)
+    runs = bool(sys.executable) and Path(sys.executable).name.startswith("python") and not hasattr(sys, "frozen")
+    return runs and not has_code(tape.nodes)
 
 
-def start(tape: Tape, kinds: tuple[ArgumentType, ...]) -> tuple[subprocess.Popen[bytes], bytes]:
-    """The process, and what is to be sent to it. Raises `OSError` if there can be none."""
-    process = subprocess.Popen([sys.executable, "-c", START], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                               stderr=subprocess.DEVNULL)
+def message(tape: Tape, kinds: tuple[ArgumentType, ...]) -> bytes:
+    """What is sent to the process."""
     sent = io.BytesIO()
     pickle.dump(sys.path, sent)
     _Pickler(sent).dump((tape, kinds))
-    return process, sent.getvalue()
+    return sent.getvalue()
 
 
-def answer(found: bytes) -> tuple[bytes, bool]:
-    """The object file and whether it calls routines. Raises `ValueError` if what came back is not whole."""
-    size = int.from_bytes(found[:8], "little")
-    if len(found) < 10 or len(found) != 9 + size:
+def start() -> subprocess.Popen[bytes]:
+    """The process. Raises `OSError` if there can be none."""
+    return subprocess.Popen([sys.executable, "-P", "-c", START], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                            stderr=subprocess.DEVNULL)
+
+
+def answer(process: Any, sent: bytes) -> tuple[bytes, bool]:
+    """The object file and whether it calls routines. Raises `ValueError` if what comes back is not whole. It is told
+    how long it is: a fork may hold the pipe open."""
+    with process:
+        process.stdin.write(sent)
+        process.stdin.flush()                           # and not closed: its end says that nobody waits any more
+        head = process.stdout.read(9)
+        size = int.from_bytes(head[:8], "little")
+        code = process.stdout.read(size) if size < LARGEST else b""
+    if not size or len(code) != size:
         raise ValueError("the compiling process was cut off")
-    return found[9:], bool(found[8])
+    return code, bool(head[8])
+
+
+def _leave_with(stream: Any) -> None:
+    """End when the process that waits has ended."""
+    stream.read()
+    os._exit(1)
 
 
 def work() -> None:
     """What the process does."""
-    os.nice(NICE)
+    if hasattr(os, "nice"):
+        os.nice(NICE)
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)                                       # whatever is printed does not come between
     tape, kinds = _Unpickler(sys.stdin.buffer).load()
+    threading.Thread(target=_leave_with, args=(sys.stdin.buffer,), daemon=True).start()
     kernel = Kernel(tape, kinds)
     code = kernel.native.code
     out.write(len(code).to_bytes(8, "little") + bytes([kernel.routines]) + code)
     out.flush()
+    os._exit(0)                                         # with the thread that waits

@@ -4,9 +4,10 @@ from __future__ import annotations
 import ctypes
 import itertools
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import llvmlite
 from llvmlite import binding
@@ -22,6 +23,7 @@ NO_GATHER = ",+prefer-no-gather"
 
 LINKED = 24 << 10              # bytes of pages that are not full, and of the linker's own tables, as measured
 
+_T = TypeVar("_T")
 _numbers = itertools.count()   # of libraries, whose names are never used twice
 
 
@@ -48,7 +50,8 @@ class Native:
 
     @property
     def nbytes(self) -> int:
-        """What is held: the object file, its code in memory, and what the linker keeps of a library."""
+        """What is held: the object file, its code in memory, and what the linker keeps of a library. Not what is
+        `held` besides, which others call too."""
         return 2 * len(self.code) + LINKED
 
     def function(self, name: str, *kinds: Any) -> Any:
@@ -111,7 +114,16 @@ def compile_module(source: str | Module, level: int = 2, vector_width: int = VEC
                   tuple(source.held) if isinstance(source, Module) else ())
 
 
-@cache
+def once(make: Callable[[], _T]) -> Callable[[], _T]:
+    """`make`, whose result there is one of in the process, also where several threads ask first at the same time."""
+    made: dict[None, _T] = {}
+
+    def get() -> _T:
+        return made[None] if made else made.setdefault(None, make())
+    return get
+
+
+@once
 def _linker() -> Any:
     """One for the process. Each object file is a library of its own in it and is unloaded with its handle; an engine
     for each would hold a machine with tables of 0.9 MB."""

@@ -2,19 +2,18 @@
 
 Fresh memory costs a page fault for every 4 KiB, many times what a kernel does with it. So what a call took is put into
 a slot, from which the next one takes it, in whatever thread: a slot is emptied and filled by one atomic exchange, so
-that no call ever waits, with or without the GIL. Blocks are powers of two, a few of each are kept and `KEPT` bytes in
-all; `release` gives them back.
+that no call ever waits, with or without the GIL. Blocks are powers of two, but for the largest, which are not kept; of
+each size a few are, and `KEPT` bytes in all; `release` gives them back.
 """
 from __future__ import annotations
 
-from functools import cache as once
 from functools import partial
 from typing import Any
 
 from jitad import cache
 from jitad.compile.llvm.ir import INT64, RAW, VOID
-from jitad.compile.llvm.native import Native, compile_module
-from jitad.compile.llvm.symbols import LATER
+from jitad.compile.llvm.native import Native, compile_module, once
+from jitad.compile.llvm.symbols import ADDRESSES, LATER
 
 KEPT = 128 << 20               # bytes
 SMALLEST, CLASSES, EACH = 14, 14, 4        # the logarithm of the smallest block, how many sizes, kept of each
@@ -62,7 +61,9 @@ taken:
   %less = atomicrmw sub ptr @kept, i64 %bytes monotonic
   ret ptr %found
 fresh:
-  %raw = call ptr @malloc(i64 %bytes)
+  %whole = add i64 %size, {HEAD}
+  %asked = select i1 %known, i64 %bytes, i64 %whole
+  %raw = call ptr @malloc(i64 %asked)
   %none = icmp eq ptr %raw, null
   br i1 %none, label %failed, label %made
 failed:
@@ -165,7 +166,7 @@ def _code() -> Native:
 
 def release() -> int:
     """Give back what is kept; the number of bytes. Safe while kernels run: what they use is not kept."""
-    return int(_code().function(_RELEASE)()) if _code.cache_info().currsize else 0
+    return int(_code().function(_RELEASE)()) if _PREFIX + _TAKE in ADDRESSES else 0
 
 
 def taken(builder: Any, size: int) -> Any:

@@ -30,15 +30,14 @@ def impatient(monkeypatch):
 
 @pytest.fixture
 def stopped(monkeypatch):
-    """Processes that compile only when this file is there no more."""
-    def start(tape, kinds, begin=worker.start):
-        process, sent = begin(tape, kinds)
+    """Processes that are told what to compile only when the event is set."""
+    def answer(process, sent, whole=worker.answer):
         started.append(process)
         event.wait(20)
-        return process, sent
+        return whole(process, sent)
     started, event = [], threading.Event()
     event.started = started
-    monkeypatch.setattr(worker, "start", start)
+    monkeypatch.setattr(worker, "answer", answer)
     yield event
     event.set()
 
