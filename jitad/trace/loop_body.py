@@ -124,7 +124,7 @@ class Body:
         if node.constant is not None:
             return int(node.constant), 0
         rule = _AFFINE.get(node.prim)
-        if rule is None or (len(node.inputs) > 1 and node.aval.dtype != np.int64):
+        if rule is None or node.aval.dtype != np.int64:      # which others may wrap
             return None
         operands = [self.affine(i) for i in node.inputs]
         return None if None in operands else rule(*operands)

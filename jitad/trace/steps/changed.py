@@ -14,7 +14,7 @@ from jitad.trace.pytree import leaves_of
 from jitad.trace.steps.variant import Cell, Ends
 from jitad.trace.values.local import LocalArray
 
-__all__ = ["Growing", "Grown", "Stored", "cell_of", "identity_of", "is_array", "shared", "storage_of"]
+__all__ = ["Growing", "Grown", "Stored", "cell_of", "containers", "identity_of", "is_array", "shared", "storage_of"]
 
 
 @dataclass(eq=False)
@@ -90,6 +90,14 @@ def identity_of(thing: Any) -> int | None:
     if storage is not None:
         return None if storage.owner else id(storage)
     return None if thing.node.prim.given else id(thing)
+
+
+def containers(value: Any) -> list[Any]:
+    """The lists, dicts and sets that a value is, or has in it."""
+    if not issubclass(type(value), (list, tuple, dict, set)):    # a `Poison` is asked nothing
+        return []
+    inside = [] if isinstance(value, set) else value.values() if isinstance(value, dict) else value
+    return [*([] if isinstance(value, tuple) else [value]), *(x for part in inside for x in containers(part))]
 
 
 def shared(names: dict[str, Any]) -> set[int]:

@@ -66,7 +66,7 @@ def emitted(run: Any) -> Found:
     for grown, several in zip(run.grown, outs.rows, strict=True):
         grown.real += _elements(run, grown, several)
     traced = lambda place: _traced(recorder, outs.outs[place], picks[place])
-    values = [outs.value(slot, traced, run) for slot in run.slots]
+    values = [outs.value(slot, traced) for slot in run.slots]
     code = None if outs.code is None else traced(outs.code)
     return Found(values, code, {site: unflatten(tree, [traced(x) if type(x) is int else x.thing for x in leaves])
                                 for site, (tree, leaves) in outs.results.items()})
@@ -145,8 +145,7 @@ class _Made:
             self.wanted.append(steps + np.int64(1))
         finals, stacks = self._scan(until)
         flags = [(finals.pop(0), False)] if until else []
-        if self.run.walk is not None:
-            flags = []
+        flags = flags if self.run.walk is None else []
         if self.ok is not None:
             flags.insert(0, (finals.pop(0), True))
         for (place, filled), stack in zip(self.filled.items(), stacks[len(self.rows):], strict=True):

@@ -9,7 +9,7 @@ from jitad.tape.tape import Tape
 from jitad.tape.types import Guard, Where
 from jitad.trace.steps.rewrite import Place, SourceLoop
 
-__all__ = ["GOING", "KNOWN", "Known", "Loops", "NoWalk", "StartOver", "covers",
+__all__ = ["GOING", "KNOWN", "Known", "Loops", "StartOver", "covers",
            "frozen", "is_of_steps", "merged", "thawed"]
 
 
@@ -17,16 +17,12 @@ class StartOver(BaseException):
     """The recording is to start over: more is known of its loops than when it began."""
 
 
-class NoWalk(StartOver):
-    """What a loop does is more than a walk can say."""
-
-
 @dataclass
 class Known:
     """What is known of a loop. `paths` are the ways through a step that have been seen, as outcomes of the branches
-    on it; `moving` the variables whose numbers, Python's own, differ from step to step; `fresh` those that no step
-    reads before it assigns them; `stored` those whose object a step changes; `unfit` says why the loop is Python's
-    own."""
+    on it; `moving` the variables whose numbers, Python's own, differ from step to step; `fresh` those that do not stay
+    of one kind, so that a step must assign them first; `stored` those whose object a step changes; `unfit` says why
+    the loop is Python's own."""
 
     loop: SourceLoop
     stepped: bool = False

@@ -17,8 +17,9 @@ from typing import Any
 from jitad.errors import MutationError
 from jitad.tape.builder import Value
 from jitad.tape.tape import needed
+from jitad.trace.captures.bytecode import codes_in
 from jitad.trace.steps.changed import is_array, storage_of
-from jitad.trace.steps.known import Known, NoWalk, StartOver
+from jitad.trace.steps.known import Known, StartOver
 from jitad.trace.steps.rewrite import Place, loops_around, loops_in, marked
 from jitad.trace.steps.run import LoopRun
 from jitad.trace.steps.walks import Zipped, walk_over
@@ -26,6 +27,7 @@ from jitad.trace.where import is_library_file
 
 __all__ = ["Marks"]
 
+_ASKING = frozenset("isinstance issubclass type __class__ dtype issubdtype hasattr".split())
 FEW = 2                       # steps that need no loop
 
 
@@ -154,12 +156,21 @@ class Marks:
             code = frame.f_code
             if not is_library_file(code.co_filename) and hasattr(type(frame.f_globals), "jitad_recorded"):
                 for loop in _around(self.originals.get(id(code), code), _place_of(frame)):
-                    known = self.known.setdefault(loop.where, Known(loop, unfit=loop.refused))
+                    known = self.known.setdefault(loop.where, Known(loop, unfit=loop.refused or self._by_identity()))
                     if not known.stepped and not known.unfit:
                         known.stepped = found = True
             frame = frame.f_back
         if found:
             self.start_over()
+
+    def _by_identity(self) -> str:
+        compares = self.recorder.captures.identities.unique
+        return "the function, or one that it calls, compares by `is`" if compares else ""
+
+    def asks_kinds(self) -> bool:
+        """Whether any code that is recorded may ask of which class a number is."""
+        functions = self.recorder.captures.copies.originals.values()
+        return any(not _ASKING.isdisjoint(code.co_names) for f in functions for code in codes_in(f.__code__))
 
     def is_forced(self) -> bool:
         """Whether a step is under way of which the numbers are not those of any call."""
@@ -178,7 +189,7 @@ class Marks:
         """The loop is Python's own from now on."""
         known.unfit = known.unfit or why
         self.again = True
-        raise NoWalk(why)
+        raise StartOver(why)
 
     def written(self, storage: Any) -> None:
         """An array is written: the loops around see to it that it is one that they know of."""

@@ -62,6 +62,9 @@ class Outs:
         for place, slot in enumerate(run.slots):
             ends = [v.ends[place] for v in variants]
             self.places[slot.name] = self._last(ends, slot.leaves) if slot.fresh else self._carried(slot, ends)
+            lost = slot.fresh and (self.places[slot.name] is None or any(tree is None for tree, _ in ends))
+            if lost and slot.name in run.known.loop.elsewhere - {*run.known.loop.targets}:
+                run.marks.unfit(run.known, f"`{slot.name}` is read after it, and not every step assigns it")
             still = [all(getattr(x, "number", None) == cell.number for cell, x in zip(slot.leaves, leaves, strict=True)
                          if type(cell) is Cell) for _, leaves in ends] if not slot.fresh else []
             if still and all(still):
@@ -148,11 +151,11 @@ class Outs:
             result.append((tree, items))
         return result
 
-    def value(self, slot: Any, traced: Any, run: Any) -> Any:
+    def value(self, slot: Any, traced: Any) -> Any:
         if slot.name in self.originals:
             return self.originals[slot.name]
         found = self.places[slot.name]
         if found is None:
-            return run.unset(slot.name)
+            return self.run.unset(slot.name)
         tree, leaves = found
         return unflatten(tree, [traced(x) if type(x) is int else x.thing for x in leaves])

@@ -15,6 +15,8 @@ from functools import lru_cache
 from types import CodeType
 from typing import Any, NamedTuple
 
+from jitad.trace.steps.certain import read_elsewhere, reason, surely_assigned
+
 __all__ = ["SourceLoop", "Place", "loops_around", "loops_in", "marked"]
 
 _MARKS = ".marks"                                        # stands for the object until the code is made
@@ -38,6 +40,8 @@ class SourceLoop(NamedTuple):
     changed: tuple[str, ...]
     augmented: tuple[str, ...]
     refused: str
+    first: frozenset[str] = frozenset()                  # the variables that a step assigns before it reads them
+    elsewhere: frozenset[str] = frozenset()              # those that are read outside of the steps
 
     @property
     def changeable(self) -> tuple[str, ...]:
@@ -116,10 +120,12 @@ def _loops_of(function: Any, code: CodeType) -> Iterator[tuple[Any, SourceLoop]]
                 node, ast.For) else []
             refused = "its variables are seen as a whole" if whole else ""
             refused = refused or ("it assigns a global" if shared & set(names) else "")
-            yield node, SourceLoop((code.co_filename, node.lineno, node.col_offset),
-                             tuple(n for n in names if n not in targets), tuple(targets),
-                             tuple(n for n in changed if n not in names and n in code.co_varnames + code.co_cellvars
-                                   + code.co_freevars), tuple(augmented), refused)
+            refused = refused or reason(function, node, {*names, *targets})
+            kept = code.co_varnames + code.co_cellvars + code.co_freevars
+            yield node, SourceLoop(
+                (code.co_filename, node.lineno, node.col_offset), tuple(n for n in names if n not in targets),
+                tuple(targets), tuple(n for n in changed if n not in names and n in kept), tuple(augmented), refused,
+                surely_assigned(node), read_elsewhere(function, node, code.co_cellvars))
 
 
 def _within(node: Any) -> Iterator[Any]:

@@ -18,7 +18,17 @@ from jitad.tape.types import INPUT, Aval, Node
 from jitad.trace.captures.objects.standins import Poison
 from jitad.trace.dispatch import plain
 from jitad.trace.pytree import leaves_of, unflatten
-from jitad.trace.steps.changed import Growing, Grown, Stored, cell_of, identity_of, is_array, shared, storage_of
+from jitad.trace.steps.changed import (
+    Growing,
+    Grown,
+    Stored,
+    cell_of,
+    containers,
+    identity_of,
+    is_array,
+    shared,
+    storage_of,
+)
 from jitad.trace.steps.emit import emitted
 from jitad.trace.steps.known import Known
 from jitad.trace.steps.state import state_of
@@ -109,8 +119,13 @@ class LoopRun:
 
     def _slot(self, name: str, value: Any, twice: set[int]) -> Variable:
         """The slot of a variable by what it is when the loop is entered."""
-        if value is _ABSENT or name in self.known.fresh or type(value) is Poison:
+        first = name in self.known.loop.first
+        if value is _ABSENT or type(value) is Poison or (first and (name in self.known.fresh or containers(value))):
             return Variable(name, True)
+        if name in self.known.fresh:
+            self.marks.unfit(self.known, f"`{name}` becomes something of another kind")
+        if containers(value):
+            self.marks.unfit(self.known, f"`{name}`, a list, dict or set, goes from step to step")
         leaves, tree = leaves_of(value)
         if name in self.known.stored and is_array(value):
             storage_of(self.recorder, value, trace=True)
@@ -164,7 +179,6 @@ class LoopRun:
         self.path: list[tuple[int, Any, Any]] = []
         self.answers: dict[int, Any] = {}
         self.left, self.value = 0, None
-        self.fallible = len(recorder.fallible)
         recorder.moment += 1
         self.moment = recorder.moment
         self.before = state_of(self.marks, names, self._held())
@@ -238,6 +252,9 @@ class LoopRun:
             self.changes([n for n, thing in held if is_array(thing) or type(thing) is list])
         if any(any(thing is grown.real for thing in after.held) for grown in self.grown):
             marks.unfit(self.known, "a list that it appends to has several names")
+        held = [id(x) for slot in self.slots for x in containers(names.get(slot.name))]
+        if len(held) > len(set(held)) or not set(held).isdisjoint(map(id, after.held)):
+            marks.unfit(self.known, "one list, dict or set has several names")
         twice = shared(names)
         if twice and any(identity_of(x) in twice for slot in self.slots if slot.name in names and (
                 slot.name not in self.known.stored) for x in leaves_of(names[slot.name])[0]):
@@ -304,6 +321,8 @@ class LoopRun:
                     self._loose(slot, leaves)
                 aval, boxed = self._joined(cell, value, x)
                 if aval != cell.aval:
+                    if aval.dtype.kind != cell.aval.dtype.kind and self.marks.asks_kinds():
+                        self.marks.unfit(self.known, f"`{slot.name}` becomes a number of another class")
                     cell.aval, again = aval, True
                     cell.number = self.placeholder(aval)
                 cell.boxed = boxed

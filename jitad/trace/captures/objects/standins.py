@@ -41,7 +41,8 @@ def _raising(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
 
 
 class Poison:
-    """A captured value that can be neither an input nor a guard: the first use of it raises."""
+    """A captured value that can be neither an input nor a guard: the first use of it raises, but for `is`, of which
+    Python does not tell the object."""
 
     __slots__ = ("_jitad_error",)
 
