@@ -4,7 +4,7 @@ import signal
 import sys
 import time
 
-PATIENCE = 30
+PATIENCE = 60.0
 
 
 def start(job):
@@ -20,8 +20,8 @@ def start(job):
         os._exit(1)
 
 
-def wait(child):
-    deadline = time.monotonic() + PATIENCE
+def wait(child, timeout=PATIENCE):
+    deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:

@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ import jitad
 from jitad import cache
 from jitad.compile.entry.kernel import Kernel
 from jitad.errors import ArgumentTypeError
+from tests.cache.processes import start, wait
 from tests.helpers.public import compiling, fresh, same  # noqa: F401
 
 x = np.array([1.0, 2.0, 3.0])
@@ -105,21 +105,12 @@ def test_failures_are_those_of_the_function(held):
 def test_a_fork_waits_for_the_compiler():
     g = slow_function()
     g(x, 2.0)
-    child = os.fork()
-    if not child:
-        found = -1.0
-        try:
-            g(x, 2.0)
-            found = g(x, 2.0)[0]
-        finally:
-            os._exit(0 if abs(found - np.sum(np.exp(2 * x))) < 1e-9 else 1)
-    end = time.monotonic() + 60
-    while time.monotonic() < end:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            break
-        time.sleep(0.01)
-    assert done and os.waitstatus_to_exitcode(status) == 0
+
+    def works():
+        g(x, 2.0)
+        assert abs(g(x, 2.0)[0] - np.sum(np.exp(2 * x))) < 1e-9
+
+    assert wait(start(works)) == 0
     assert g(x, 2.0)[0] == pytest.approx(np.sum(np.exp(2 * x)))
 
 

@@ -18,6 +18,7 @@ import pytest
 
 from jitad import cache, jit_grad, value_and_grad
 from jitad.compile.llvm.fork_guard import Gate, gate
+from tests.cache.processes import start, wait
 from tests.call import stored_cases
 from tests.call.stored_cases import CASES, x3
 
@@ -118,7 +119,7 @@ def test_functions_of_a_script_work_in_forked_and_spawned_children(tmp_path):
 
 def test_spawned_children_get_functions_by_name():
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        (got,) = pool.map(cube.value_and_grad, [x3])
+        (got,) = pool.map_async(cube.value_and_grad, [x3]).get(60)
     assert repr(got) == repr(cube.value_and_grad(x3))
 
 
@@ -134,23 +135,10 @@ def test_a_c_function_is_not_pickled():
 
 def forked(work, timeout=60.0):
     """Run `work` in a forked child; whether it ended well, and in time."""
-    child = os.fork()
-    if child == 0:
-        try:
-            work()
-            os._exit(0)
-        except BaseException as error:                    # the child must not run other tests
-            print(repr(error), file=sys.stderr)
-            os._exit(1)
-    end = time.monotonic() + timeout
-    while time.monotonic() < end:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return status == 0
-        time.sleep(0.005)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return False
+    try:
+        return wait(start(work), timeout) == 0
+    except AssertionError:
+        return False
 
 
 def new_function(text):
@@ -303,16 +291,11 @@ def test_processes_race_on_an_empty_folder(folder):
     expected = {case: stored_cases.outcome(case) for case in SOME}
     cache.clear()
     cache.persistent_store().disk.clear()
-    children = []
-    for _ in range(20):
-        child = os.fork()
-        if child == 0:
-            try:
-                os._exit(0 if all(stored_cases.outcome(case) == expected[case] for case in SOME[:4]) else 1)
-            finally:
-                os._exit(2)
-        children.append(child)
-    assert [os.waitpid(child, 0)[1] for child in children] == [0] * 20
+
+    def race():
+        assert all(stored_cases.outcome(case) == expected[case] for case in SOME[:4])
+
+    assert [wait(child) for child in [start(race) for _ in range(20)]] == [0] * 20
     check_folder(folder, expected)
     assert cache.info(stored_cases.logistic).compiles == 0
 

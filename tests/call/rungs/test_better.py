@@ -15,6 +15,7 @@ from jitad import cache
 from jitad.call import ladder
 from jitad.compile.entry import worker
 from jitad.compile.outline import outline
+from tests.cache.processes import start, wait
 
 x = np.array([1.0, 2.0, 3.0])
 GRADIENT = 2 * np.exp(2 * x)
@@ -103,9 +104,9 @@ def test_threads_call_while_kernels_change(stopped):
     assert not wrong and tiers(entry_of(g)) == [("kernel", False)]
 
 
-@pytest.mark.parametrize("start", ["raise SystemExit(1)", "import os; os.write(1, b'1234567890')"])
-def test_where_no_kernel_comes_the_quick_one_stays(start, monkeypatch):
-    monkeypatch.setattr(worker, "START", start)
+@pytest.mark.parametrize("code", ["raise SystemExit(1)", "import os; os.write(1, b'1234567890')"])
+def test_where_no_kernel_comes_the_quick_one_stays(code, monkeypatch):
+    monkeypatch.setattr(worker, "START", code)
     g = function()
     right(g)
     entry = entry_of(g)
@@ -117,7 +118,9 @@ def test_where_no_kernel_comes_the_quick_one_stays(start, monkeypatch):
 def test_a_process_that_is_cut_off(stopped):
     g = function()
     right(g)
+    deadline = time.monotonic() + 20
     while not stopped.started:
+        assert time.monotonic() < deadline
         time.sleep(0.01)
     stopped.started[0].kill()
     stopped.set()
@@ -151,18 +154,15 @@ def test_compile_waits_for_the_kernel(stopped):
 def test_the_child_of_a_fork_begins_again(stopped):
     g = function()
     right(g)
-    child = os.fork()
-    if not child:
-        done = 1
-        try:
-            stopped.set()
-            right(g)
-            finished(entry_of(g))
-            right(g)
-            done = 0 if tiers(entry_of(g)) == [("kernel", False)] else 2
-        finally:
-            os._exit(done)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+    def begins_again():
+        stopped.set()
+        right(g)
+        finished(entry_of(g))
+        right(g)
+        assert tiers(entry_of(g)) == [("kernel", False)]
+
+    assert wait(start(begins_again)) == 0
     right(g)
 
 
