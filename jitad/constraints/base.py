@@ -72,10 +72,6 @@ def bound_at(bound: Any, earlier: Earlier) -> Any:
     return bound(earlier) if callable(bound) else bound
 
 
-def product(shape: Shape) -> int:
-    return math.prod(shape)
-
-
 def logcosh(x: Number) -> Number:
     """The log of the hyperbolic cosine, for any x; smooth at 0."""
     return np.logaddexp(x, -x) - math.log(2.0)

@@ -81,11 +81,6 @@ def by_keywords(function: Callable[..., Any], names: tuple[str, ...]) -> Call:
     return lambda values, data: function(**values, **dict(zip(names, data, strict=True)))
 
 
-def by_vector(function: Callable[..., Any], name: str) -> Call:
-    """``function(vector, *data)`` of the one parameter."""
-    return lambda values, data: function(values[name], *data)
-
-
 class Stretch(NamedTuple):
     """A parameter, whether it is integrated over, and where its free numbers lie among those of its kind."""
 

@@ -45,9 +45,7 @@ class CholeskyCorr(Constraint):
         return z * np.exp(used - np.cumsum(used, axis=-1))       # without the element itself
 
     def inverse(self, value: Any, earlier: Earlier) -> np.ndarray:
-        x = self.checked(value)
-        self.require((np.triu(x, 1) == 0) & (np.diagonal(x, axis1=-2, axis2=-1) > 0)[..., None, :],
-                     "lower triangular with a positive diagonal", value)
+        x = _lower(self, value)
         self.require(abs(np.sum(x * x, axis=-1) - 1) < 1e-8, "of rows of length one", value)
         return self._free(x)
 
@@ -102,9 +100,7 @@ class CholeskyCov(Constraint):
         return below + self.one * np.exp(logs)[..., None, :], np.sum(self.weights * logs) + self.constant
 
     def inverse(self, value: Any, earlier: Earlier) -> np.ndarray:
-        x = self.checked(value)
-        self.require((np.triu(x, 1) == 0) & (np.diagonal(x, axis1=-2, axis2=-1) > 0)[..., None, :],
-                     "lower triangular with a positive diagonal", value)
+        x = _lower(self, value)
         return self._free(x)
 
     def _free(self, x: np.ndarray) -> np.ndarray:
@@ -122,6 +118,13 @@ class Cov(CholeskyCov):
 
     def inverse(self, value: Any, earlier: Earlier) -> np.ndarray:
         return self._free(_cholesky(self, self.checked(value)))
+
+
+def _lower(constraint: Constraint, value: Any) -> np.ndarray:
+    x = constraint.checked(value)
+    constraint.require((np.triu(x, 1) == 0) & (np.diagonal(x, axis1=-2, axis2=-1) > 0)[..., None, :],
+                       "lower triangular with a positive diagonal", value)
+    return x
 
 
 def _cholesky(constraint: Constraint, x: np.ndarray) -> np.ndarray:
@@ -144,7 +147,8 @@ def cholesky_corr(k: int, batch: Any = ()) -> Constraint:
     array([[1. , 0. ],
            [0.6, 0.8]])
     """
-    return CholeskyCorr("cholesky_corr", natural(k, "the number of rows of cholesky_corr"), _batch(batch))
+    return CholeskyCorr("cholesky_corr", natural(k, "the number of rows of cholesky_corr"),
+                        shape_of((batch,), "cholesky_corr"))
 
 
 def corr(k: int, batch: Any = ()) -> Constraint:
@@ -155,7 +159,7 @@ def corr(k: int, batch: Any = ()) -> Constraint:
     array([[1. , 0.6],
            [0.6, 1. ]])
     """
-    return Corr(natural(k, "the number of rows of corr"), _batch(batch))
+    return Corr(natural(k, "the number of rows of corr"), shape_of((batch,), "corr"))
 
 
 def cholesky_cov(k: int, batch: Any = ()) -> Constraint:
@@ -166,7 +170,7 @@ def cholesky_cov(k: int, batch: Any = ()) -> Constraint:
            [3., 1.]])
     """
     k = natural(k, "the number of rows of cholesky_cov")
-    return CholeskyCov("cholesky_cov", k, _batch(batch), np.ones(k), 0.0)
+    return CholeskyCov("cholesky_cov", k, shape_of((batch,), "cholesky_cov"), np.ones(k), 0.0)
 
 
 def cov(k: int, batch: Any = ()) -> Constraint:
@@ -177,8 +181,4 @@ def cov(k: int, batch: Any = ()) -> Constraint:
            [ 3., 10.]])
     """
     k = natural(k, "the number of rows of cov")
-    return Cov("cov", k, _batch(batch), np.arange(k + 1.0, 1.0, -1.0), k * math.log(2.0))
-
-
-def _batch(batch: Any) -> Shape:
-    return shape_of(batch if isinstance(batch, (tuple, list)) else (batch,), "the batch")
+    return Cov("cov", k, shape_of((batch,), "cov"), np.arange(k + 1.0, 1.0, -1.0), k * math.log(2.0))

@@ -4,11 +4,12 @@ transformed scalar".
 """
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from jitad.constraints.base import Bound, Constraint, Earlier, Number, Shape, bound_at, product, shape_of, shaped
+from jitad.constraints.base import Bound, Constraint, Earlier, Number, Shape, bound_at, shape_of, shaped
 from jitad.errors import ConstraintError
 
 
@@ -38,7 +39,7 @@ class Lower(Constraint):
     """x = a + exp(u)."""
 
     def __init__(self, shape: Shape, a: Any):
-        super().__init__("lower", shape, product(shape))
+        super().__init__("lower", shape, math.prod(shape))
         self.a = a
 
     def forward(self, u: Number, earlier: Earlier) -> tuple[Number, Number]:
@@ -55,7 +56,7 @@ class Upper(Constraint):
     """x = b - exp(u)."""
 
     def __init__(self, shape: Shape, b: Any):
-        super().__init__("upper", shape, product(shape))
+        super().__init__("upper", shape, math.prod(shape))
         self.b = b
 
     def forward(self, u: Number, earlier: Earlier) -> tuple[Number, Number]:
@@ -74,7 +75,7 @@ class Interval(Constraint):
     bounded = True
 
     def __init__(self, shape: Shape, a: Any, b: Any):
-        super().__init__("interval", shape, product(shape))
+        super().__init__("interval", shape, math.prod(shape))
         self.a, self.b = a, b
 
     def forward(self, u: Number, earlier: Earlier) -> tuple[Number, Number]:
@@ -95,7 +96,7 @@ class OffsetScale(Constraint):
     """x = m + s u."""
 
     def __init__(self, shape: Shape, m: Any, s: Any):
-        super().__init__("offset_scale", shape, product(shape))
+        super().__init__("offset_scale", shape, math.prod(shape))
         self.m, self.s = m, s
 
     def forward(self, u: Number, earlier: Earlier) -> tuple[Number, Number]:
@@ -119,7 +120,7 @@ def real(*shape: Any) -> Constraint:
     (array([ 1., -1.]), 0.0)
     """
     sizes = shape_of(shape, "real")
-    return Real("real", sizes, product(sizes))
+    return Real("real", sizes, math.prod(sizes))
 
 
 def positive(*shape: Any) -> Constraint:
@@ -130,7 +131,7 @@ def positive(*shape: Any) -> Constraint:
     (array([1.   , 2.718]), 1.0)
     """
     sizes = shape_of(shape, "positive")
-    return Positive("positive", sizes, product(sizes))
+    return Positive("positive", sizes, math.prod(sizes))
 
 
 def lower(a: Bound, *shape: Any) -> Constraint:

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from jitad.constraints.base import Constraint, Earlier, Number, Shape, natural, product, shape_of
+from jitad.constraints.base import Constraint, Earlier, Number, Shape, natural, shape_of
 
 
 class Ordered(Constraint):
     """x[0] = u[0], x[k] = x[k - 1] + exp(u[k])."""
 
     def __init__(self, shape: Shape):
-        super().__init__("ordered", shape, product(shape))
+        super().__init__("ordered", shape, math.prod(shape))
 
     def forward(self, u: Number, earlier: Earlier) -> tuple[Number, Number]:
         free = u.reshape(self.shape)
@@ -34,7 +34,7 @@ class PositiveOrdered(Constraint):
     """x[0] = exp(u[0]), x[k] = x[k - 1] + exp(u[k])."""
 
     def __init__(self, shape: Shape):
-        super().__init__("positive_ordered", shape, product(shape))
+        super().__init__("positive_ordered", shape, math.prod(shape))
 
     def forward(self, u: Number, earlier: Earlier) -> tuple[Number, Number]:
         return np.cumsum(np.exp(u.reshape(self.shape)), axis=-1), np.sum(u)
@@ -51,7 +51,7 @@ class SumToZero(Constraint):
     and -n / sqrt(n (n + 1)) in the next. Lengths are kept, so the log-Jacobian is 0."""
 
     def __init__(self, shape: Shape):
-        super().__init__("sum_to_zero", shape, product(shape[:-1]) * (shape[-1] - 1))
+        super().__init__("sum_to_zero", shape, math.prod(shape[:-1]) * (shape[-1] - 1))
 
     def forward(self, u: Number, earlier: Earlier) -> tuple[Number, Number]:
         return centred(u.reshape((*self.shape[:-1], self.shape[-1] - 1))), 0.0
@@ -69,9 +69,9 @@ class Simplex(Constraint):
     bounded = True
 
     def __init__(self, name: str, shape: Shape, by_columns: bool = False):
-        super().__init__(name, shape, product(shape[:-1]) * (shape[-1] - 1))
+        super().__init__(name, shape, math.prod(shape[:-1]) * (shape[-1] - 1))
         self.by_columns = by_columns
-        self.constant = 0.5 * product(shape[:-1]) * math.log(shape[-1])
+        self.constant = 0.5 * math.prod(shape[:-1]) * math.log(shape[-1])
 
     def forward(self, u: Number, earlier: Earlier) -> tuple[Number, Number]:
         lead, k = self.shape[:-1], self.shape[-1]
@@ -82,8 +82,7 @@ class Simplex(Constraint):
         return np.exp(log_x), np.sum(log_x) + self.constant
 
     def inverse(self, value: Any, earlier: Earlier) -> np.ndarray:
-        x = self.checked(value)
-        self.require((x > 0) & (abs(x.sum(-1, keepdims=True) - 1) < 1e-8), "positive with sum one", value)
+        x = _simplex(self, value)
         free = uncentred(np.log(x))
         return free.T.ravel() if self.by_columns else free.ravel()
 
@@ -94,7 +93,7 @@ class StickBreaking(Constraint):
     bounded = True
 
     def __init__(self, shape: Shape):
-        super().__init__("stick_breaking", shape, product(shape[:-1]) * (shape[-1] - 1))
+        super().__init__("stick_breaking", shape, math.prod(shape[:-1]) * (shape[-1] - 1))
 
     def forward(self, u: Number, earlier: Earlier) -> tuple[Number, Number]:
         k = self.shape[-1]
@@ -106,8 +105,7 @@ class StickBreaking(Constraint):
         return x, np.sum(before + rest + rest + y)               # log z = y + log(1 - z)
 
     def inverse(self, value: Any, earlier: Earlier) -> np.ndarray:
-        x = self.checked(value)
-        self.require((x > 0) & (abs(x.sum(-1, keepdims=True) - 1) < 1e-8), "positive with sum one", value)
+        x = _simplex(self, value)
         after = np.cumsum(x[..., ::-1], axis=-1)[..., -2::-1]    # the sum of the elements behind each
         return (np.log(x[..., :-1]) - np.log(after) + np.log(np.arange(self.shape[-1] - 1.0, 0.0, -1.0))).ravel()
 
@@ -118,7 +116,7 @@ class UnitVector(Constraint):
     bounded = True
 
     def __init__(self, shape: Shape):
-        super().__init__("unit_vector", shape, product(shape))
+        super().__init__("unit_vector", shape, math.prod(shape))
 
     def forward(self, u: Number, earlier: Earlier) -> tuple[Number, Number]:
         free = u.reshape(self.shape)
@@ -144,6 +142,12 @@ def uncentred(s: Number) -> Number:
     """The transpose of V, which undoes it."""
     n = np.arange(1.0, s.shape[-1])
     return (np.cumsum(s, axis=-1)[..., :-1] - n * s[..., 1:]) / np.sqrt(n * (n + 1.0))
+
+
+def _simplex(constraint: Constraint, value: Any) -> np.ndarray:
+    x = constraint.checked(value)
+    constraint.require((x > 0) & (abs(x.sum(-1, keepdims=True) - 1) < 1e-8), "positive with sum one", value)
+    return x
 
 
 # --- as users call them --------------------------------------------------------------------------------------
@@ -216,5 +220,4 @@ def unit_vector(k: int, batch: Any = ()) -> Constraint:
 
 
 def _vectors(name: str, k: Any, batch: Any, least: int) -> Shape:
-    return (*shape_of((batch,) if not isinstance(batch, (tuple, list)) else batch, name),
-            natural(k, f"the number of elements of {name}", least))
+    return (*shape_of((batch,), name), natural(k, f"the number of elements of {name}", least))

@@ -10,7 +10,8 @@ import numpy as np
 
 from jitad.api.transforms import value_and_grad
 from jitad.constraints.joint import ParameterBlock, constrained
-from jitad.errors import JitadError, NonFiniteError, SamplerError, StartError
+from jitad.errors import JitadError, NonFiniteError, OutputError, SamplerError, StartError
+from jitad.trace.where import is_library_file
 
 _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_uint64, *[ctypes.c_void_p] * 4)
 FINE, NOT_FINITE = 0, 1
@@ -90,7 +91,7 @@ class Density:
         try:
             value = self.in_python(u)
         except Exception as error:
-            return f"{type(error).__name__}: {error}{line_of(error)}"
+            return f"{type(error).__name__}: {error}{raised_at(error)}"
         try:
             self.gradient.check_finite(u, *self.data)
         except NonFiniteError as error:
@@ -114,16 +115,23 @@ class Density:
             raise StartError(f"the density is not finite {where}: {self.why_not(u)}")
 
 
+def require_number(found: Any) -> None:
+    """Raise `OutputError` unless what a density gave is one real number."""
+    if np.ndim(found) or np.asarray(found).dtype.kind not in "fiu":
+        what = f"an array of shape {np.shape(found)}" if np.ndim(found) else f"a {type(found).__name__}"
+        raise OutputError(f"logp must give one real number, not {what}; sum it: np.sum(...)")
+
+
 def _short(value: Any) -> str:
     return np.array2string(np.asarray(value), threshold=6, edgeitems=2, precision=4).replace("\n", "")
 
 
-def line_of(error: BaseException) -> str:
-    """Where the user's code raised it."""
+def raised_at(error: BaseException) -> str:
+    """Where the user's code raised it: the innermost line that is the user's."""
     trace, found = error.__traceback__, ""
     while trace is not None:
         name = trace.tb_frame.f_code.co_filename
-        if "/jitad/" not in name:
+        if not is_library_file(name):
             found = f" (at {name}:{trace.tb_lineno})"
         trace = trace.tb_next
     return found

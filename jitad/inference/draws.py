@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from jitad.errors import SignatureError
-from jitad.inference.warned import warn
+from jitad.call.messages import issue
+from jitad.errors import SamplingWarning, SignatureError
 
 Dims = Mapping[str, Sequence[str]]
 RESERVED = ("chain", "draw")                      # dimensions of every variable in ArviZ
@@ -80,25 +80,27 @@ class Draws(Mapping[str, np.ndarray]):
         s, count = self.statistics, self.free.shape[0] * self.free.shape[1]
         diverging = int(np.sum(s["diverging"])) if "diverging" in s else 0
         if diverging:
-            warn(f"{diverging} of {count} draws diverged: where the density bends sharply, the draws miss a part of "
+            issue(f"{diverging} of {count} draws diverged: where the density bends sharply, the draws miss a part of "
                   f"it. Raise target_accept (now {target_accept:g}, try {(1 + target_accept) / 2:.3g}), or write "
-                  "effects as mean + scale * standard normal (offset_scale, or by hand)")
+                  "effects as mean + scale * standard normal (offset_scale, or by hand)", SamplingWarning)
         rhat = self.rhat()
         if rhat.max(initial=1.0) > RHAT:
             worst = ", ".join(f"{self.names[i]} {rhat[i]:.3f}" for i in np.argsort(-rhat)[:3])
-            warn(f"the chains do not agree yet (split R-hat, to be below {RHAT}: {worst}). Take more draws and a "
-                  "longer warm-up; if it stays, chains are in different modes: give `start`, or order the parameters")
+            issue(f"the chains do not agree yet (split R-hat, to be below {RHAT}: {worst}). Take more draws and a "
+                  "longer warm-up; if it stays, chains are in different modes: give `start`, or order the parameters",
+                  SamplingWarning)
         deep = float(np.mean(s["maxdepth_reached"])) if "maxdepth_reached" in s else 0.0
         if deep > DEEP:
-            warn(f"{deep:.0%} of the trajectories reached the longest length 2**{maxdepth}: draws are right but dear. "
-                  "Parameters of similar scale help, or low_rank=True, or a larger maxdepth")
+            issue(f"{deep:.0%} of the trajectories reached the longest length 2**{maxdepth}: draws are right but dear. "
+                  "Parameters of similar scale help, or low_rank=True, or a larger maxdepth", SamplingWarning)
         if "energy" in s and self.free.shape[1] > 10:
             energy = s["energy"]
             with np.errstate(invalid="ignore", divide="ignore"):
                 share = np.mean(np.diff(energy, axis=1) ** 2, axis=1) / np.var(energy, axis=1)
             if np.nanmin(share) < ENERGY:
-                warn(f"the energy moves slowly (E-BFMI {np.nanmin(share):.2f}, to be above {ENERGY}): tails are not "
-                      "reached. Write heavy tails and hierarchical scales as transformations of normal parameters")
+                issue(f"the energy moves slowly (E-BFMI {np.nanmin(share):.2f}, to be above {ENERGY}): tails are not "
+                      "reached. Write heavy tails and hierarchical scales as transformations of normal parameters",
+                      SamplingWarning)
 
 
 _ARVIZ = {"logp": "lp", "mean_tree_accept": "acceptance_rate", "depth": "tree_depth"}

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from jitad.api.derivatives import hessian, hvp, jacobian
+from jitad.call.messages import issue
 from jitad.constraints.joint import flat_values_of
 from jitad.errors import EstimateWarning, SignatureError
 from jitad.inference.density import Density
 from jitad.inference.given import labels
-from jitad.inference.warned import warn
 
 METHODS = ("L-BFGS-B", "trust-exact", "trust-krylov")
 POLISH = 30                  # steps of Newton's method after an optimiser, at most
@@ -115,18 +115,27 @@ def covariance_of(curvature: np.ndarray, names: Sequence[str]) -> np.ndarray:
     except np.linalg.LinAlgError:
         scales, directions = np.linalg.eigh(np.where(np.isfinite(curvature), curvature, 0.0))
         worst = ", ".join(names[i] for i in np.argsort(-abs(directions[:, 0]))[:3])
-        warn(f"the Hessian at the estimate is not positive definite (least curvature {scales[0]:.3g}, along {worst}): "
-             "there are no standard errors. `Posterior.check` finds flat directions", EstimateWarning)
+        issue(f"the Hessian at the estimate is not positive definite (least curvature {scales[0]:.3g}, along {worst}): "
+              "there are no standard errors. `Posterior.check` finds flat directions", EstimateWarning)
         return np.full(curvature.shape, math.nan)
 
 
-def delta_errors(values: Callable[..., Any], args: tuple[Any, ...], covariance: np.ndarray,
-                 argnum: int = 0) -> dict[str, np.ndarray]:
+def delta_errors(values: Callable[..., Any], args: tuple[Any, ...], covariance: np.ndarray) -> dict[
+        str, np.ndarray]:
     """The standard errors of what ``values(*args)`` gives by name: sqrt(diag(J V J')) of its Jacobian J."""
-    slopes = jacobian(flat_values_of(values), argnum, on_mismatch="silent")(*args)
-    errors = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", slopes, covariance, slopes), 0.0))
+    slopes = jacobian(flat_values_of(values), 0, on_mismatch="silent")(*args)
+    return cut(np.sqrt(variances(slopes, covariance)), values(*args))
+
+
+def variances(slopes: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    """Of what moves with numbers of this covariance by these slopes: the diagonal of J V J'."""
+    return np.maximum(np.einsum("ij,jk,ik->i", slopes, covariance, slopes), 0.0)
+
+
+def cut(flat: np.ndarray, like: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """A vector as arrays by name, in the order and the shapes of `like`."""
     found, begin = {}, 0
-    for name, value in values(*args).items():
-        found[name] = errors[begin:begin + np.size(value)].reshape(np.shape(value))
+    for name, value in like.items():
+        found[name] = flat[begin:begin + np.size(value)].reshape(np.shape(value))
         begin += np.size(value)
     return found

@@ -177,5 +177,9 @@ def calling(function: Callable[..., Any], what: str, free: FreeVector, data: Dat
 
 
 def plain_function(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The density itself of one that is decorated."""
-    return getattr(function, "__wrapped__", function) if hasattr(function, "__jitad_transform__") else function
+    """The density itself of one that is decorated by `jit`, `jit_grad` or `value_and_grad`. Any other decorator is part
+    of the density: those of the user, gradients of one's own, batches."""
+    match getattr(function, "__jitad_transform__", None):
+        case ("value" | "grad" | "value_and_grad", _, _, "()"):
+            return function.__wrapped__                      # type: ignore[attr-defined]
+    return function

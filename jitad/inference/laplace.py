@@ -10,7 +10,7 @@ import numpy as np
 from jitad.api.derivatives import jacobian
 from jitad.constraints.joint import Call, chosen_values, flat_values_of, reported
 from jitad.errors import SignatureError
-from jitad.inference.estimate import Estimate, covariance_of, delta_errors, minimised, newton
+from jitad.inference.estimate import Estimate, covariance_of, cut, delta_errors, minimised, newton, variances
 from jitad.inference.given import Data, FreeVector, calling
 from jitad.inference.marginal import Marginal, Mode, parts_of
 
@@ -29,10 +29,10 @@ class Laplace:
         if isinstance(random, str) or unknown or not random:
             raise SignatureError(f"random must be a list of names of parameters, of {', '.join(free.shapes)}; "
                                  f"not {random!r}")
-        self.parts = parts_of(free.blocks, lambda name: name in random)
+        self.parts = parts_of(free.blocks, random)
         self.free, self.observed = free, data
         self.marginal = Marginal(call, self.parts, data.values, jacobian)
-        self.jacobian, self.dim, self.random_dim = jacobian, *self.marginal.sizes
+        self.dim = self.marginal.sizes[0]
         kinds = np.concatenate([np.full(b.end - b.begin, part.random) for b, part in zip(
             free.blocks, self.parts, strict=True)])
         self.names = [name for name, is_random in zip(free.names, kinds, strict=True) if not is_random]
@@ -95,8 +95,7 @@ class LaplaceFit(Estimate):
         """For effects of constraint `real`; the free numbers of others have theirs under ``name.free``."""
         pattern = self.mode.factor.pattern
         own = self.mode.factor.inverse()[pattern.diagonal]
-        spread = np.einsum("ij,jk,ik->i", self.sensitivity, self.covariance, self.sensitivity)
-        errors, found = np.sqrt(own + spread), {}
+        errors, found = np.sqrt(own + variances(self.sensitivity, self.covariance)), {}
         for part in self.laplace.parts:
             if part.random:
                 plain = part.constraint.name == "real"
@@ -113,15 +112,11 @@ class LaplaceFit(Estimate):
         of_theta, of_b = jacobian(flat_values_of(given), (0, 1), on_mismatch="silent")(*args)
         total = of_theta + of_b @ self.sensitivity
         own = np.einsum("ij,ji->i", of_b, self.mode.factor.solve(np.ascontiguousarray(of_b.T)))
-        errors = np.sqrt(np.einsum("ij,jk,ik->i", total, self.covariance, total) + own)
-        found, begin = {}, 0
-        for name, value in given(*args).items():
-            found[name] = np.asarray(value), errors[begin:begin + np.size(value)].reshape(np.shape(value))
-            begin += np.size(value)
-        return found
+        values = given(*args)
+        errors = cut(np.sqrt(variances(total, self.covariance) + own), values)
+        return {name: (np.asarray(value), errors[name]) for name, value in values.items()}
 
     def __str__(self) -> str:
         lines = [super().__str__().replace("log density", "marginal log-likelihood", 1)]
         many = [f"{name} {np.shape(x)}" for name, x in self.random.items()]
         return "\n".join([*lines, f"integrated out: {', '.join(many)}"])
-

@@ -9,7 +9,7 @@ weigh the columns of H that are computed together (H. Skaug, D. Fournier, CSDA 5
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,7 +39,7 @@ class Marginal:
     """The marginal log-likelihood of the fixed free numbers. `value_and_grad` keeps the last mode to begin with."""
 
     def __init__(self, call: Call, parts: tuple[Stretch, ...], data: tuple[Any, ...], jacobian: bool):
-        self.data, self.parts = data, parts
+        self.data = data
         self.sizes = tuple(sum(p.end - p.begin for p in parts if p.random is kind) for kind in (False, True))
         self.loss = loss_of(call, parts, jacobian)
         silent = {"on_mismatch": "silent"}
@@ -53,10 +53,10 @@ class Marginal:
         self.last = np.zeros(self.sizes[1])
 
     # --- the mode --------------------------------------------------------------------------------------------
-    def mode(self, theta: np.ndarray, b: np.ndarray | None = None) -> Mode:
+    def mode(self, theta: np.ndarray) -> Mode:
         """The mode of the random numbers, by Newton's method with halved steps. Raises `StartError` where there is
         none."""
-        b = self.last if b is None else b
+        b = self.last
         state = self._at(theta, b)
         if state is None and b.any():
             b = np.zeros(self.sizes[1])
@@ -192,11 +192,12 @@ def _whole(hessian: Any) -> Any:
     return whole
 
 
-def parts_of(blocks: Any, random: Callable[[str], bool]) -> tuple[Stretch, ...]:
-    """The parameters in order, each with its place among the fixed or among the random free numbers."""
+def parts_of(blocks: Any, random: Sequence[str]) -> tuple[Stretch, ...]:
+    """The parameters in order, those with the names `random` to be integrated over, each with its place
+    among the fixed or among the random free numbers."""
     ends, found = {False: 0, True: 0}, []
     for block in blocks:
-        kind, size = random(block.name), block.end - block.begin
+        kind, size = block.name in random, block.end - block.begin
         found.append(Stretch(block.name, block.constraint, kind, ends[kind], ends[kind] + size))
         ends[kind] += size
     return tuple(found)

@@ -10,9 +10,9 @@ import numpy as np
 from jitad.api.batch import batch
 from jitad.api.transforms import jit
 from jitad.constraints.joint import constrained, density_of, likelihood_of, values_alone, values_of
-from jitad.errors import OutputError, SignatureError
+from jitad.errors import SignatureError
 from jitad.inference.check import PosteriorReport, report
-from jitad.inference.density import NO_DENSITY, Density
+from jitad.inference.density import NO_DENSITY, Density, require_number
 from jitad.inference.draws import Draws, require_names
 from jitad.inference.estimate import (
     Estimate,
@@ -25,6 +25,7 @@ from jitad.inference.estimate import (
 from jitad.inference.given import Data, FreeVector, Values, calling
 from jitad.inference.normal import Normal
 from jitad.inference.pathfinder import pathfound
+from jitad.inference.starts import count_of, require_count
 from jitad.inference.starts import starts as find_starts
 
 __all__ = ["Posterior", "posterior"]
@@ -117,9 +118,7 @@ class Posterior:
                 found = self.likelihood(np.full(self.dim, 0.1), *self.observed.values)
         except NO_DENSITY:
             return
-        if np.ndim(found) or np.asarray(found).dtype.kind not in "fiu":
-            what = f"an array of shape {np.shape(found)}" if np.ndim(found) else f"a {type(found).__name__}"
-            raise OutputError(f"logp must give one real number, not {what}; sum it: np.sum(...)")
+        require_number(found)
 
     # --- the density ---------------------------------------------------------------------------------------
     def logp(self, u: np.ndarray) -> float:
@@ -266,7 +265,8 @@ class Posterior:
         Parameters
         ----------
         start, starts, seed
-            Where to begin, as for `sample`; by default at as many points as `starts` says, of which the best counts.
+            Where to begin, as for `sample`, a list or an array of shape ``(points, dim)`` of any length; by default, or
+            by a function, at as many points as `starts` says. The best of what is reached counts.
         method
             ``"L-BFGS-B"``, ``"trust-exact"`` with Hessians, ``"trust-krylov"`` with products of the Hessian and
             vectors; Newton's method ends each.
@@ -287,8 +287,8 @@ class Posterior:
         sigma       1.11803  +- 0.3953
         """
         density = self.density if jacobian else self._likelihood
-        given = isinstance(start, np.ndarray) or self._is_values(start)
-        points = find_starts(density, self.free, start, None, 1 if given else starts, seed)
+        require_count("starts", starts)
+        points = find_starts(density, self.free, start, None, count_of(start, starts), seed)
         u, curvature = newton(density.loss, density_curvature(density), maximised(density, points, method))
         covariance = covariance_of(curvature, self.names)
         value, gradient = density.at(u)[1:]
@@ -298,9 +298,6 @@ class Posterior:
     @cached_property
     def _likelihood(self) -> Density:
         return Density(self.likelihood, self.free.blocks, self.observed.values)
-
-    def _is_values(self, start: Any) -> bool:
-        return isinstance(start, Mapping) or (self.free.make is not None and isinstance(start, self.free.make))
 
     def normal(self, start: Any = None, *, starts: int = 4, seed: Any = 0) -> Normal:
         """The normal distribution of the free vector at the mode of its density, with the inverse of the Hessian as

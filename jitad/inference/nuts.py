@@ -42,8 +42,13 @@ def library() -> Any:
                 module = importlib.util.module_from_spec(spec)
                 spec.loader.exec_module(module)
                 return sys.modules.setdefault("nutpie._lib", module)
-    raise ModuleNotFoundError("sampling needs nutpie, which is not installed: pip install 'nutpie>=0.16.6'",
-                              name="nutpie")
+    raise not_installed("sampling")
+
+
+def not_installed(what: str) -> ModuleNotFoundError:
+    """The error that says how to install what `what` needs."""
+    return ModuleNotFoundError(f"{what} needs nutpie, which is not installed: pip install 'nutpie>=0.16.6'",
+                               name="nutpie")
 
 
 class Chains:

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jitad.call.messages import issue
 from jitad.errors import SamplingWarning, StartError
 from jitad.inference.density import FINE, Density
 from jitad.inference.draws import Draws
 from jitad.inference.normal import of_free
-from jitad.inference.starts import starts
-from jitad.inference.warned import warn
+from jitad.inference.starts import require_count, starts
 
 Posterior = Any              # that of `jitad.inference.model`, which imports this file
 MEMORY, STEPS = 6, 1000      # pairs that the inverse Hessian is made of, and steps of a path
@@ -35,6 +35,8 @@ class Approximation(NamedTuple):
 
 def pathfound(post: Posterior, draws: int, paths: int, seed: Any, start: Any) -> Draws:
     """`draws` draws, resampled from those of all paths."""
+    require_count("draws", draws)
+    require_count("paths", paths)
     seed = np.random.SeedSequence().entropy if seed is None else seed
     points = starts(post.density, post.free, start, None, paths, seed)
     rng = np.random.default_rng([seed, paths])
@@ -50,8 +52,8 @@ def pathfound(post: Posterior, draws: int, paths: int, seed: Any, start: Any) ->
     us, logs = np.concatenate(free), np.concatenate(weights)
     smoothed, k = pareto_smoothed(logs)
     if not k < BAD:
-        warn(f"Pathfinder's draws are far from the posterior (Pareto k {k:.2f}, to be below {BAD}): use them as points "
-             "to start from, and sample", SamplingWarning)
+        issue(f"Pathfinder's draws are far from the posterior (Pareto k {k:.2f}, to be below {BAD}): use them as "
+              "points to start from, and sample", SamplingWarning)
     chosen = rng.choice(len(us), draws, p=np.exp(smoothed))
     result = of_free(post, us[chosen][None])
     result.statistics = {"log_weight": logs[chosen][None], "pareto_k": np.full((1, draws), k)}
@@ -127,19 +129,25 @@ def pareto_smoothed(logs: np.ndarray) -> tuple[np.ndarray, float]:
     of J. Zhang, M. Stephens, Technometrics 51, 2009, with the prior of Vehtari et al.)."""
     logs = logs - logs.max()
     count = int(np.ceil(min(0.2 * len(logs), 3 * math.sqrt(len(logs)))))
+    k = math.inf
+    if count < 5:                                         # too few for a tail
+        return _normalised(logs), k
     order = np.argsort(logs)
     tail = order[-count:]
     cut = logs[order[-count - 1]]
     excess = np.exp(logs[tail]) - np.exp(cut)
-    k = math.inf
-    if count >= 5 and excess[-1] > excess[0] and excess[0] > 0:
+    if excess[-1] > excess[0] > 0:
         k, sigma = _pareto(excess)
         at = (np.arange(count) + 0.5) / count
         quantiles = sigma * np.expm1(-k * np.log1p(-at)) / k if k else -sigma * np.log1p(-at)
         logs = logs.copy()
         logs[tail] = np.minimum(np.log(np.exp(cut) + quantiles), 0.0)
+    return _normalised(logs), k
+
+
+def _normalised(logs: np.ndarray) -> np.ndarray:
     top = logs.max()
-    return logs - (top + math.log(np.sum(np.exp(logs - top)))), k
+    return logs - (top + math.log(np.sum(np.exp(logs - top))))
 
 
 def _pareto(x: np.ndarray) -> tuple[float, float]:

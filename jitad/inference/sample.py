@@ -13,7 +13,7 @@ from jitad.inference.check import unused
 from jitad.inference.draws import Draws, checked_labels, require_names
 from jitad.inference.normal import of_free
 from jitad.inference.nuts import Chains
-from jitad.inference.starts import starts
+from jitad.inference.starts import require_count, starts
 
 TARGET = 0.9                 # acceptance: a little dearer than the usual 0.8, with fewer divergences
 
@@ -23,9 +23,9 @@ Posterior = Any              # that of `jitad.inference.model`, which imports th
 def drawn(post: Posterior, draws: int, tune: int, chains: int, cores: int | None, seed: Any, start: Any,
           jitter: float | None, low_rank: bool, progress: bool, arviz: bool, options: Mapping[str, Any]) -> Draws:
     """The draws, as `Posterior.draws` has them; with `arviz`, that is imported while the chains run."""
-    for name, value, least in (("draws", draws, 1), ("tune", tune, 0), ("chains", chains, 1)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-            raise SignatureError(f"{name} must be an integer, {least} or more, not {value!r}")
+    require_count("draws", draws)
+    require_count("tune", tune, 0)
+    require_count("chains", chains)
     if seed is None:
         seed = np.random.SeedSequence().entropy
     points = starts(post.density, post.free, start, jitter, chains, seed)

@@ -29,21 +29,45 @@ def starts(density: Density, free: FreeVector, given: Any, jitter: float | None,
     return [_found(density, free, each(i), reach, generator, i) for i, generator in enumerate(generators)]
 
 
+def count_of(given: Any, otherwise: int) -> int:
+    """How many different points `given` can give: `otherwise` where they are looked for, or made by a function."""
+    several = _several(given)
+    if several is not None:
+        return len(several)
+    return otherwise if given is None or _makes(given) else 1
+
+
+def require_count(name: str, value: Any, least: int = 1) -> None:
+    """Raise `SignatureError` unless a number of draws, chains or points is an integer, `least` or more."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise SignatureError(f"{name} must be an integer, {least} or more, not {value!r}")
+
+
+def _several(given: Any) -> list[Any] | None:
+    """The points of a list of them, or of an array of shape (points, dim)."""
+    listed = isinstance(given, (list, tuple)) and not hasattr(given, "_fields") and given and not np.isscalar(given[0])
+    return list(given) if listed or (isinstance(given, np.ndarray) and given.ndim == 2 and len(given)) else None
+
+
+def _makes(given: Any) -> bool:
+    """Whether it is a function that makes points."""
+    return callable(given) and not isinstance(given, (Mapping, Sequence))
+
+
 def _each(given: Any, count: int) -> Callable[[int], Any]:
-    if isinstance(given, (list, tuple)) and not hasattr(given, "_fields") and given and not np.isscalar(given[0]):
-        if len(given) != count:
-            raise SignatureError(f"there are {len(given)} points to start from, for {count} chains")
-        return lambda i: given[i]
-    if isinstance(given, np.ndarray) and given.ndim == 2:
-        return _each(list(given), count)
-    return lambda i: given
+    several = _several(given)
+    if several is None:
+        return lambda i: given
+    if len(several) != count:
+        raise SignatureError(f"there are {len(several)} points to start from, for {count} chains")
+    return lambda i: several[i]
 
 
 def _found(density: Density, free: FreeVector, given: Any, reach: float, generator: np.random.Generator,
            number: int) -> np.ndarray:
     centre = np.zeros(free.dim)
     for _ in range(TRIES):
-        if callable(given) and not isinstance(given, (Mapping, Sequence)):
+        if _makes(given):
             centre = free.vector(given(generator), "what the function for points to start from gave")
         elif given is not None:
             centre = free.vector(given, "the point to start from")

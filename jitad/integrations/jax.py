@@ -24,6 +24,7 @@ from jitad.api.batch import batch
 from jitad.api.transforms import jit, value_and_grad
 from jitad.api.vjp_jvp import vjp
 from jitad.errors import ArgumentTypeError
+from jitad.inference.given import plain_function
 
 try:
     import jax
@@ -81,7 +82,7 @@ def to_jax(f: Callable[..., Any], shape: Sequence[int] = ()) -> Callable[..., An
            [4., 6.]], dtype=float64)
     """
     size = tuple(int(n) for n in shape)
-    function = getattr(f, "__wrapped__", f)
+    function = plain_function(f)
 
     def result(*args: Any) -> Any:
         return jax.ShapeDtypeStruct(size, _float_dtype(args))

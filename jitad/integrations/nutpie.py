@@ -33,11 +33,12 @@ from jitad.compile.entry.copying import copying
 from jitad.compile.entry.expansion import PythonExpansion
 from jitad.constraints.joint import stacked_values, without_data
 from jitad.constraints.scalars import real
-from jitad.errors import JitadError, OutputError, SamplerError, SignatureError, StartError
+from jitad.errors import JitadError, SamplerError, SignatureError, StartError
 from jitad.inference.check import unused
-from jitad.inference.density import NO_DENSITY, Density, line_of
+from jitad.inference.density import NO_DENSITY, Density, raised_at, require_number
 from jitad.inference.draws import checked_labels, require_names
 from jitad.inference.given import FreeVector, plain_function
+from jitad.inference.nuts import VERSIONS, not_installed
 from jitad.inference.starts import starts
 
 __all__ = ["from_logp"]
@@ -171,8 +172,7 @@ def _model_class() -> Any:
         from nutpie.compile_pymc import CompiledPyMCModel
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] == "nutpie":
-            message = "jitad.integrations.nutpie needs nutpie, which is not installed: pip install 'nutpie>=0.16.6'"
-            raise ModuleNotFoundError(message, name="nutpie") from None
+            raise not_installed("jitad.integrations.nutpie") from None
         raise
     return CompiledPyMCModel
 
@@ -190,7 +190,7 @@ def _fill(model_class: Any, values: Mapping[str, Any]) -> Any:
     if unknown:
         raise SamplerError(
             f"this version of nutpie asks for {', '.join(unknown)} in {model_class.__name__}, which jitad does not "
-            "know how to fill. Install nutpie 0.16.6 to 0.16.8, or a newer jitad."
+            f"know how to fill. Install {VERSIONS}, or a newer jitad."
         )
     return model_class(**{field.name: values[field.name] for field in fields if field.name in values})
 
@@ -231,9 +231,7 @@ def _tried(density: Density, free: FreeVector, start: Any, jitter: float) -> np.
     at = np.asarray(start(np.random.default_rng(0)) if callable(start) else start, dtype=np.float64)
     try:
         with np.errstate(all="ignore"):
-            value = density.function(at.copy(), *density.data)
-        if np.ndim(value) or np.asarray(value).dtype.kind not in "fiu":
-            raise OutputError(f"logp must give one real number, not {type(value).__name__} of shape {np.shape(value)}")
+            require_number(density.function(at.copy(), *density.data))
     except NO_DENSITY:
         pass                                             # at this point; others follow
     except (IndexError, KeyError, TypeError) as error:
@@ -251,7 +249,7 @@ def _tried(density: Density, free: FreeVector, start: Any, jitter: float) -> np.
 def _misfit(density: Density, free: FreeVector, at: np.ndarray, error: Exception) -> str:
     listing = ", ".join(f"{name} {shape}" for name, shape in free.shapes.items())
     begun = (f"logp fails on a vector of {free.dim} numbers, which the blocks ({listing}) make: "
-             f"{type(error).__name__}: {error}{line_of(error)}")
+             f"{type(error).__name__}: {error}{raised_at(error)}")
     values = {b.name: at[b.begin:b.end].reshape(b.constraint.shape) for b in free.blocks}
     try:
         density.function(values, *density.data)

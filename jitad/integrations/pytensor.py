@@ -23,6 +23,7 @@ import numpy as np
 from jitad.api.transforms import jit, value_and_grad
 from jitad.api.vjp_jvp import vjp
 from jitad.errors import ArgumentTypeError
+from jitad.inference.given import plain_function
 
 try:
     import pytensor.tensor as pt
@@ -81,8 +82,7 @@ def as_op(f: Callable[..., Any], ndim: int = 0) -> Callable[..., Any]:
     """
     if ndim < 0:
         raise ArgumentTypeError(f"ndim is the number of dimensions of the result, 0 or more, not {ndim}")
-    function = getattr(f, "__wrapped__", f)
-
+    function = plain_function(f)
 
     def op(*inputs: Any) -> Any:
         variables = [pt.as_tensor_variable(value) for value in inputs]

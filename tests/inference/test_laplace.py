@@ -161,3 +161,14 @@ def test_the_normal_distribution_at_the_mode():
     us = np.array([[1.0, 1.0], [0.0, 2.0]])
     expected = [post.logp(u) - approximation.log_evidence for u in us]
     np.testing.assert_allclose(approximation.log_density(us), expected, rtol=1e-9)
+
+
+def test_where_an_optimiser_begins_may_be_given_in_any_form():
+    post = jitad.posterior(lambda p: -np.sum((p["x"] ** 2 - 1) ** 2) + 0.1 * np.sum(p["x"]), {"x": real(2)})
+    left, right = [-1.1, -0.9], [1.1, 0.9]
+    for start, sign in ((left, -1), (np.array(left), -1), ({"x": np.array(left)}, -1), ([left], -1),
+                        (np.array([left, right, left]), 1), ([left, {"x": right}], 1),
+                        (lambda rng: np.array(left), -1)):
+        assert np.all(np.sign(post.optimise(start)["x"]) == sign), start
+    with pytest.raises(SignatureError, match="starts must be an integer, 1 or more, not 0"):
+        post.optimise(starts=0)

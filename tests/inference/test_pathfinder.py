@@ -6,7 +6,7 @@ import pytest
 
 import jitad
 from jitad.constraints import positive, real
-from jitad.errors import SamplingWarning, StartError
+from jitad.errors import SamplingWarning, SignatureError, StartError
 from jitad.inference.pathfinder import pareto_smoothed
 
 
@@ -40,3 +40,12 @@ def test_draws_that_are_far_off_are_warned_of():
         funnel.pathfinder(500, seed=0)
     with pytest.raises(StartError, match="no point to start from"):
         jitad.posterior(lambda p: np.log(-p["x"]), {"x": positive()}).pathfinder()
+
+
+def test_few_draws_are_drawn_but_not_trusted():
+    post = jitad.posterior(lambda p: -p["x"] ** 2, {"x": real()})
+    with pytest.warns(SamplingWarning, match="Pareto k inf"):
+        assert post.pathfinder(1, paths=1, seed=0).free.shape == (1, 1, 1)
+    for wrong in ({"draws": 0}, {"paths": 0}, {"paths": 1.5}):
+        with pytest.raises(SignatureError, match=f"{next(iter(wrong))} must be an integer, 1 or more"):
+            post.pathfinder(**wrong)

@@ -163,3 +163,25 @@ def test_ravel_goes_there_and_back_and_is_recorded():
     np.testing.assert_array_equal(gradient, [0, 0, 2, 4, 6, 1, 0, 0, 0])
     with pytest.raises(ValueError, match=r"a vector of shape \(9,\) is needed"):
         unravel(np.zeros(3))
+
+
+def test_a_gradient_of_ones_own_is_kept():
+    @jitad.custom_gradient
+    def logp(x):
+        return np.sum(x), lambda ct: (7.0 * ct * x,)
+
+    value, gradient = jitad.posterior(logp, {"x": real(2)}).value_and_grad(np.array([1.0, 2.0]))
+    assert value == 3.0 and gradient.tolist() == [7.0, 14.0]
+
+
+def test_an_error_of_numpy_is_at_the_users_line():
+    post = jitad.posterior(lambda p: np.linalg.cholesky(-np.eye(2) * p["x"] ** 2)[0, 0], {"x": real()})
+    with pytest.raises(StartError, match=r"LinAlgError: .*\(at .*test_posterior.py:\d+\)"):
+        post.sample(10, start={"x": 1.0}, progress=False)
+
+
+def test_code_in_a_folder_called_jitad_is_the_users():
+    names = {}
+    exec(compile("def logp(p):\n    raise ValueError('nowhere')", "/home/jitad/model.py", "exec"), names)
+    with pytest.raises(StartError, match=r"ValueError: nowhere \(at /home/jitad/model.py:2\)"):
+        jitad.posterior(names["logp"], {"x": real()}).sample(10, start={"x": 1.0}, progress=False)

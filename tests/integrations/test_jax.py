@@ -1,10 +1,13 @@
 """The bridge to JAX: values and derivatives of any order, vmap nested, trees, integers, what is refused."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jitad import jit_grad
 from jitad.integrations.jax import to_jax
 
 jax.config.update("jax_enable_x64", True)
@@ -98,3 +101,13 @@ def refusing(theta):
     if theta[0] <= 0:
         raise ValueError("sigma must be positive")
     return np.log(theta[0])
+
+
+def test_only_the_decorators_of_jitad_that_keep_the_density_are_taken_off():
+    @functools.wraps(np.sum)
+    def doubled(x):
+        return 2.0 * np.sum(x)
+
+    x = jnp.ones(3)
+    for f in (doubled, jit_grad(doubled)):
+        same(jax.value_and_grad(to_jax(f))(x), (6.0, 2.0 * x))

@@ -130,7 +130,7 @@ def test_wrong_arguments_are_named(change, words):
         (lambda t: -t[0] ** 2 - t[5] ** 2, {"x": (3,)}, {}, SignatureError,
          r"vector of 3 numbers, .*x \(3,\).*IndexError.*test_nutpie.py.*sizes fit"),
         (lambda t: -np.sum(t["x"] ** 2), {"x": (3,)}, {}, SignatureError, r"takes a dict .*jitad.posterior"),
-        (lambda t: -t[:2] ** 2, {"x": (2,)}, {}, OutputError, r"one real number, not ndarray of shape \(2,\)"),
+        (lambda t: -t[:2] ** 2, {"x": (2,)}, {}, OutputError, r"one real number, not an array of shape \(2,\)"),
         (lambda t: -np.sum(t[:3] ** 2), {"a": (3,), "b": (2,)}, {}, StartError, "does not depend on 'b'"),
         (lambda t: -np.sum(t[:2] ** 2), {"a": (3,)}, {}, StartError, r"does not depend on 'a\[2\]'"),
         (lambda t: np.sum(np.log(t - 9) - t), {"a": (3,)}, {}, StartError, "(?s)not finite .*log.*test_nutpie.py"),

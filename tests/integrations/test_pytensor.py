@@ -1,5 +1,7 @@
 """The bridge to PyTensor: values and derivatives in graphs, by several linkers; PyMC's potentials and distributions."""
 
+import functools
+
 import numpy as np
 import pymc as pm
 import pytensor
@@ -92,3 +94,12 @@ def refusing(s):
     if s[0] <= 0:
         raise ValueError("s must be positive")
     return np.log(s[0])
+
+
+def test_decorators_of_the_user_stay():
+    @functools.wraps(np.sum)
+    def doubled(x):
+        return 2.0 * np.sum(x)
+
+    x = pt.dvector("x")
+    assert as_op(doubled)(x).eval({x: np.ones(3)}) == 6.0
