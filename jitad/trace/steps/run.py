@@ -252,8 +252,8 @@ class LoopRun:
             self.changes([n for n, thing in held if is_array(thing) or type(thing) is list])
         if any(any(thing is grown.real for thing in after.held) for grown in self.grown):
             marks.unfit(self.known, "a list that it appends to has several names")
-        known = [id(x) for slot in self.slots for x in containers(names.get(slot.name))]
-        if len(known) > len(set(known)) or not set(known).isdisjoint(map(id, after.held)):
+        named = [id(x) for slot in self.slots for x in containers(names.get(slot.name))]
+        if len(named) > len(set(named)) or not set(named).isdisjoint(map(id, after.held)):
             marks.unfit(self.known, "one list, dict or set has several names")
         twice = shared(names)
         if twice and any(identity_of(x) in twice for slot in self.slots if slot.name in names and (
