@@ -28,7 +28,7 @@ def jammed(loop: Loop) -> list[Statement]:
     for copy in copies:
         walk += copy.statements(loop.body[:place])
     walk.append(Loop(inner.variable, inner.start, inner.stop, _merged([c.statements(inner.body) for c in copies],
-                                                                      loop.variable, inner.body)))
+                                                                      loop, place)))
     for copy in copies:
         walk += copy.statements(loop.body[place + 1:])
     return _whole_and_rest(loop, walk, loop.body)
@@ -180,10 +180,12 @@ class _Copy:
         return e if all(a is b for a, b in zip(args, e.args, strict=True)) else Expr(e.op, args, e.dtype)
 
 
-def _merged(copies: list[list[Statement]], variable: str, body: Sequence[Statement]) -> list[Statement]:
-    """The inner steps of all rows, in which additions to the same place are one addition."""
-    varying: set[str] = set()
-    for s in body:
+def _merged(copies: list[list[Statement]], loop: Loop, place: int) -> list[Statement]:
+    """The inner steps of all rows, in which additions to the same place are one addition. Where a row adds may be
+    read before the inner loop begins, as the index of its group is."""
+    variable, varying = loop.variable, set()
+    body = loop.body[place].body                                    # type: ignore[union-attr]
+    for s in (*loop.body[:place], *body):
         if isinstance(s, Let) and _depends(s.expr, variable, varying):
             varying.add(s.name)
     result: list[Statement] = []

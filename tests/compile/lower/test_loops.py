@@ -82,6 +82,16 @@ def test_groups_in_several_blocks() -> None:
                 logp(a, bad, y)
 
 
+def test_rows_of_groups_in_quadruples() -> None:
+    """Each of four rows side by side adds to its own group, which is read before the loop along the row."""
+    rng = np.random.default_rng(5)
+    x, w, group = rng.normal(size=(40, 16)), rng.normal(size=(50, 16)), rng.integers(0, 40, 50)
+    g = jitad.jit_grad(lambda x, group, w: np.sum(np.sin(w) * x[group]))
+    expected = np.zeros(x.shape)
+    np.add.at(expected, group, np.sin(w))
+    np.testing.assert_allclose(g(x, group, w), expected, rtol=1e-13, atol=1e-14)
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_logistic_pair(weighted: bool) -> None:
     """log1p(exp(x)) and its slope as NumPy has them: to rounding, and not finite where exp overflows."""
