@@ -29,7 +29,8 @@ help:
 demo: $(VENV)/.demo
 	$(PY) -m jitad demo
 
-# One pytest run at the end covers tests, the examples in docstrings, the notebook and a smoke run of the benchmarks.
+# One pytest run covers tests, the examples in docstrings, the notebooks and a smoke run of the benchmarks; the bridge to
+# PyMC has one of its own.
 test: $(VENV)/.test
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory types

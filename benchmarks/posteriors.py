@@ -116,7 +116,7 @@ def seconds(name: str, arviz: bool, folder: str) -> float:
     code = f"from benchmarks.posteriors import run; run({name!r}, {arviz})"
     begun = time.perf_counter()
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, cwd=Path(__file__).resolve().parents[1],
-                   env={**os.environ, "JITAD_CACHE_DIR": folder})
+                   env={**os.environ, "JITAD_CACHE_DIR": folder, "JITAD_DISK_CACHE": "1"})
     return time.perf_counter() - begun
 
 

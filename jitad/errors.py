@@ -52,7 +52,8 @@ class LeakedTracerError(JitadError, RuntimeError):
 
 
 class SignatureError(JitadError, TypeError):
-    """A compiled tape, or its C function, was used with arguments it cannot serve."""
+    """Arguments do not fit: those of a compiled tape or its C function; parameters, data, functions, options and points
+    of a posterior."""
 
 
 class ConstraintError(JitadError, ValueError):

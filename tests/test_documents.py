@@ -1,8 +1,10 @@
-"""ARCHITECTURE.md and CONTRIBUTING.md are complete and true: folders, paths, and the model that is followed through."""
+"""The documents are complete and true: folders, paths, the model that is followed through, the examples of README."""
 from __future__ import annotations
 
 import linecache
 import re
+import runpy
+import warnings
 
 import numpy as np
 import pytest
@@ -67,6 +69,17 @@ def test_names_of_code_that_stand_in_the_documents_exist(name):
     for function, path in re.findall(r"\(?`([\w.]+)` (?:in|of)\s+`([\w/]+\.py)`", DOCUMENTS[name]):
         file = next(ROOT / root / path for root in ROOTS if (ROOT / root / path).exists())
         assert re.search(rf"\b{function.rsplit('.')[-1]}\b", file.read_text()), (function, path)
+
+
+def test_the_examples_of_readme_run_as_they_are_printed(tmp_path):
+    """One after the other, as a reader would type them."""
+    blocks = re.findall(r"^```python\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+    assert len(blocks) > 5
+    (tmp_path / "readme.py").write_text("\n".join(blocks))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")                   # that chains of 1,000 draws diverge now and then
+        found = runpy.run_path(str(tmp_path / "readme.py"))
+    assert found["gradient"].shape == (5,) and found["trace"].posterior["theta"].shape[2:] == (5,)
 
 
 # --- the model -----------------------------------------------------------------------------------

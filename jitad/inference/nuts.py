@@ -18,7 +18,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from jitad.compile.entry.copying import copying
+from jitad.compile.entry.expansion import copying
 from jitad.errors import SamplerError, SignatureError
 
 VERSIONS = "nutpie 0.16.6 to 0.16.8"

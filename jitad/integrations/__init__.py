@@ -1,1 +1,2 @@
-"""Bridges to samplers: one small module each, imported only when it is asked for."""
+"""Bridges to samplers, optimisers and other systems of derivatives: one small module each, which imports its library
+only when it is used."""

@@ -29,8 +29,7 @@ import numpy as np
 
 from jitad.api.transforms import jit
 from jitad.call.bound import c_values
-from jitad.compile.entry.copying import copying
-from jitad.compile.entry.expansion import PythonExpansion
+from jitad.compile.entry.expansion import PythonExpansion, copying
 from jitad.constraints.joint import stacked_values, without_data
 from jitad.constraints.scalars import real
 from jitad.errors import JitadError, SamplerError, SignatureError, StartError

@@ -7,7 +7,9 @@ import sys
 import numpy as np
 import pytest
 
+import jitad
 from jitad import jit_grad
+from jitad.compile.routines.opaque import taken
 from jitad.errors import OutputError, SamplerError, SignatureError, StartError
 from jitad.integrations.nutpie import _fill, from_logp
 
@@ -151,6 +153,18 @@ def test_transform_is_compiled_and_given_the_data():
     mu = trace.sample_stats["unconstrained_draw"].to_numpy()
     np.testing.assert_allclose(trace.posterior["z"], (Y - mu) / SIGMA, rtol=1e-14)
     np.testing.assert_array_equal(trace.posterior["above"], mu < Y)
+
+
+def test_what_python_code_raises_in_a_compiled_transform_is_printed_once_and_not_kept(capsys):
+    @jitad.primitive(opaque=True)
+    def table(x):
+        if x[0] > 0.5:
+            raise KeyError("no row for it")
+        return x + 1.0
+    model = from_logp(standard, {"a": 2}, transform=lambda t: {"row": table(t)})
+    row = draw(model, draws=200, chains=1).posterior["row"].to_numpy()
+    assert 0.2 < np.isnan(row[..., 0]).mean() < 0.45 and taken() is None
+    assert "no row for it" in capsys.readouterr().err
 
 
 def test_transform_that_is_not_recorded_runs_in_python_and_its_errors_are_nan(capsys):

@@ -1,44 +1,43 @@
 """The kernel as a C function of one vector, with everything else bound: what samplers call.
 
-``int64 f(uint64 dim, double* x, double* grad, double* logp, void* data)``. `data` points to
-the address of a Python callback and one word for each bound input: the address of an array,
-or a number. The callback serves the points that the kernel does not (another way through
-the user's branches, say); it alone takes the GIL.
+``int64 f(uint64 dim, double* x, double* grad, double* logp, void* data)``. The callback serves the points that the
+kernel does not (another way through the user's branches, say); it alone takes the GIL.
 """
 from __future__ import annotations
 
 import ctypes
 import math
-import struct
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from jitad.compile.emit.llvm import MEMORY, emit_llvm
-from jitad.compile.entry.bound import in_order, order_of, word
+from jitad.compile.entry.cfunction import (
+    WRONG_LENGTH,
+    CFunction,
+    block_of,
+    bound_words,
+    in_orders,
+    in_python,
+    leave_unless,
+    serve_otherwise,
+    sweep_of,
+)
 from jitad.compile.llvm import ir
 from jitad.compile.llvm.builder import IRBuilder
 from jitad.compile.llvm.ir import DOUBLE, INT64
 from jitad.compile.llvm.object_cache import compile_cached
-from jitad.compile.loops import STATUS_LINALG, Buffer, Program
-from jitad.compile.lower.lower import program_of
-from jitad.compile.routines.opaque import taken
+from jitad.compile.loops import STATUS_LINALG, Program
 from jitad.passes.optimise.guards import asks
 from jitad.tape.tape import Tape
 
 NAME = "jitad_callback"
-WRONG_LENGTH, RAISED, NOT_FINITE = -1, -2, 1
+RAISED, NOT_FINITE = -2, 1
 _FALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 
 
-def _refuse_pickling(self: object) -> Any:
-    raise TypeError("a C function belongs to its process and is not copied or pickled; pickle the compiled tape, and "
-                    "take its `cfunc` there")
-
-
-class Callback:
+class Callback(CFunction):
     """`address` and `data` of the C function of a tape with outputs (value, gradient).
 
     `inputs` are the tape's inputs, of which the first is the one that varies;
@@ -49,28 +48,21 @@ class Callback:
 
     def __init__(self, tape: Tape, inputs: Sequence[Any], otherwise: Callable[[np.ndarray], tuple[Any, np.ndarray]],
                  name: str):
-        vector, *bound = (in_order(x) for x in inputs)
-        vector = np.ascontiguousarray(vector)
-        layouts = tuple(map(order_of, [vector, *bound]))
-        program = program_of(tape, layouts)
+        vector, bound = in_orders(inputs)
         module = ir.Module()
-        sweep = emit_llvm(program, module, "jitad_sweep")
-        sweep.linkage = "internal"
+        program, sweep = sweep_of(tape, [vector, *bound], module)
         values = tape.nodes[tape.outputs[0]].aval.size
         _build(module, sweep, program, vector.size, values, branches=asks(tape))
         self._native = compile_cached(module, name, tape.nodes)
         self._kept = bound
         self._tape = tape                                # and the Python code that it may call
         self._otherwise = _FALLBACK(_fallback(otherwise, vector.shape, values))
-        words = struct.pack("N", ctypes.cast(self._otherwise, ctypes.c_void_p).value or 0) + b"".join(map(word, bound))
-        self._block = ctypes.create_string_buffer(words, len(words))
+        self._block = block_of(self._otherwise, bound)
         self.address: int = self._native.address(NAME)
         self.data: int = ctypes.addressof(self._block)
 
-    __reduce__ = _refuse_pickling
 
-
-class PythonCallback:
+class PythonCallback(CFunction):
     """The same for what is called through Python, whatever it is: ``call(x) -> (value, gradient)`` of a vector of
     `length`. It takes the GIL."""
 
@@ -83,8 +75,6 @@ class PythonCallback:
         self.address: int = ctypes.cast(self._function, ctypes.c_void_p).value or 0
         self.data = 0
 
-    __reduce__ = _refuse_pickling
-
 
 def _fallback(otherwise: Callable[[np.ndarray], tuple[Any, np.ndarray]], shape: tuple[int, ...],
               values: int) -> Callable[..., int]:
@@ -95,10 +85,7 @@ def _fallback(otherwise: Callable[[np.ndarray], tuple[Any, np.ndarray]], shape: 
 
     def call(x: int, grad: int, value: int) -> int:
         try:
-            raised = taken()
-            if raised is not None:
-                raise raised
-            logp, gradient = otherwise(array(x, *shape).copy())
+            logp, gradient = in_python(otherwise, array(x, *shape).copy())
         except (ValueError, ArithmeticError, np.linalg.LinAlgError):
             return NOT_FINITE
         except BaseException as error:
@@ -116,32 +103,14 @@ def _build(module: ir.Module, sweep: ir.IRFunction, program: Program, length: in
     function = ir.IRFunction(module, INT64, [INT64, vectors, vectors, vectors, INT64.as_pointer()], NAME)
     dim, x, grad, value, data = function.args
     builder = IRBuilder(function, function.append_basic_block())
-    _leave_unless(builder, builder.icmp_unsigned("==", dim, INT64(length)), INT64(WRONG_LENGTH))
-    arguments: list[Any] = [x]
-    for number, p in enumerate(program.parameters[1:], 1):
-        address = builder.gep(data, [INT64(number)])
-        kind = MEMORY[p.dtype].as_pointer() if isinstance(p, Buffer) else MEMORY[p[1]]
-        arguments.append(builder.load(builder.bitcast(address, kind.as_pointer())))
+    leave_unless(builder, builder.icmp_unsigned("==", dim, INT64(length)), INT64(WRONG_LENGTH))
     results = [grad, value] if program.results else [value, grad]       # arrays in their order, then numbers
-    status = builder.call(sweep, [*arguments, *results])
+    status = builder.call(sweep, [x, *bound_words(builder, data, program), *results])
     if not branches:
-        _leave_unless(builder, builder.icmp_signed("!=", status, INT64(STATUS_LINALG)), INT64(NOT_FINITE))
-    fine, otherwise = builder.append_basic_block(), builder.append_basic_block()
-    builder.cbranch(builder.icmp_signed("==", status, INT64(0)), fine, otherwise)
-    builder.position_at_end(otherwise)
-    fallback = ir.FunctionType(INT64, [vectors, vectors, vectors]).as_pointer()
-    builder.ret(builder.call(builder.inttoptr(builder.load(data), fallback), [x, grad, value]))
-    builder.position_at_end(fine)
+        leave_unless(builder, builder.icmp_signed("!=", status, INT64(STATUS_LINALG)), INT64(NOT_FINITE))
+    serve_otherwise(builder, status, data, [x, grad, value])
     found = _differences(builder, grad, length, _differences(builder, value, values, INT64(0)))
     builder.ret(builder.select(builder.icmp_signed("==", found, INT64(0)), INT64(0), INT64(NOT_FINITE)))
-
-
-def _leave_unless(builder: IRBuilder, condition: Any, status: Any) -> None:
-    fine, failed = builder.append_basic_block(), builder.append_basic_block()
-    builder.cbranch(condition, fine, failed)
-    builder.position_at_end(failed)
-    builder.ret(status)
-    builder.position_at_end(fine)
 
 
 def _differences(builder: IRBuilder, array: Any, length: int, start: Any) -> Any:
