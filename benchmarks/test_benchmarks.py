@@ -17,6 +17,7 @@ import pytest
 from benchmarks import (
     batches,
     compare,
+    control,
     densities,
     gp,
     hessians,
@@ -149,6 +150,7 @@ def test_other_benchmarks_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     name = next(iter(densities.PAIRS))
     densities.ratio(name, rounds=1)
     gp.measure(8, rounds=1)
+    control.main(["tank", "neuron", "first_passage", "--draws", "3", "--rounds", "1"])
     loops.main(["garch", "--rounds", "1"])
     if Path("/proc/self/clear_refs").exists():
         memory.main(2000)
@@ -159,7 +161,8 @@ def test_other_benchmarks_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
                                           "products": lambda: itertools.islice(KINDS["products"](), 1)})
     shapes.main(["--all"])
     printed = capsys.readouterr().out
-    assert all(word in printed for word in (*hessians.PROBLEMS, *problems, "garch", "window", "of 2 fall short"))
+    assert all(word in printed for word in (
+        *hessians.PROBLEMS, *problems, "garch", "first_passage", "window", "of 2 fall short"))
 
 
 OUTSIDE = """
