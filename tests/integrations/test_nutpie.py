@@ -161,7 +161,7 @@ def test_what_python_code_raises_in_a_compiled_transform_is_printed_once_and_not
         if x[0] > 0.5:
             raise KeyError("no row for it")
         return x + 1.0
-    model = from_logp(standard, {"a": 2}, transform=lambda t: {"row": table(t)})
+    model = from_logp(standard, {"a": 2}, transform=lambda t: {"row": table(t)}, start=[-1.0, 0.5], jitter=0.1)
     row = draw(model, draws=200, chains=1).posterior["row"].to_numpy()
     assert 0.2 < np.isnan(row[..., 0]).mean() < 0.45 and taken() is None
     assert "no row for it" in capsys.readouterr().err

@@ -15,7 +15,7 @@ import numpy as np
 
 from jitad.compile.entry.cfunction import (
     WRONG_LENGTH,
-    CFunction,
+    Addressed,
     block_of,
     bound_words,
     in_orders,
@@ -37,7 +37,7 @@ RAISED, NOT_FINITE = -2, 1
 _FALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 
 
-class Callback(CFunction):
+class Callback(Addressed):
     """`address` and `data` of the C function of a tape with outputs (value, gradient).
 
     `inputs` are the tape's inputs, of which the first is the one that varies;
@@ -62,7 +62,7 @@ class Callback(CFunction):
         self.data: int = ctypes.addressof(self._block)
 
 
-class PythonCallback(CFunction):
+class PythonCallback(Addressed):
     """The same for what is called through Python, whatever it is: ``call(x) -> (value, gradient)`` of a vector of
     `length`. It takes the GIL."""
 

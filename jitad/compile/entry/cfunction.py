@@ -25,7 +25,7 @@ from jitad.tape.tape import Tape
 WRONG_LENGTH = -1
 
 
-class CFunction:
+class Addressed:
     """`address` of a C function, which must outlive every call."""
 
     address: int

@@ -16,7 +16,7 @@ import numpy as np
 
 from jitad.compile.entry.cfunction import (
     WRONG_LENGTH,
-    CFunction,
+    Addressed,
     block_of,
     bound_words,
     in_orders,
@@ -37,7 +37,7 @@ _FALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
 _WHOLE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_uint64, ctypes.c_uint64, *[ctypes.c_void_p] * 3)
 
 
-class Expansion(CFunction):
+class Expansion(Addressed):
     """`address` of the C function of a tape with one vector as output; `inputs` are the tape's, of which the first
     varies, ``otherwise(x)`` serves what the kernel does not. Must outlive every call."""
 
@@ -54,7 +54,7 @@ class Expansion(CFunction):
         self.address: int = self._native.address(NAME)
 
 
-class PythonExpansion(CFunction):
+class PythonExpansion(Addressed):
     """The same through Python, for what is not compiled: ``call(x)`` gives `kept` numbers."""
 
     def __init__(self, length: int, kept: int, call: Callable[[np.ndarray], np.ndarray]):
@@ -66,7 +66,7 @@ class PythonExpansion(CFunction):
         self.address: int = ctypes.cast(self._function, ctypes.c_void_p).value or 0
 
 
-class Copying(CFunction):
+class CopiedVector(Addressed):
     """Keeps the vector itself."""
 
     def __init__(self, native: Any):
@@ -100,7 +100,7 @@ def _build(module: ir.Module, sweep: ir.IRFunction, program: Program, sizes: tup
 
 
 @once
-def copying() -> Copying:
+def copying() -> CopiedVector:
     """The function that keeps the vector itself; made once for all models."""
     module = ir.Module()
     vector = DOUBLE.as_pointer()
@@ -122,4 +122,4 @@ def copying() -> Copying:
     builder.position_at_end(done)
     builder.ret(INT64(0))
     native = compile_module(str(module))
-    return Copying(native)
+    return CopiedVector(native)

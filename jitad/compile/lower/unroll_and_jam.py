@@ -183,7 +183,8 @@ class _Copy:
 def _merged(copies: list[list[Statement]], loop: Loop, place: int) -> list[Statement]:
     """The inner steps of all rows, in which additions to the same place are one addition. Where a row adds may be
     read before the inner loop begins, as the index of its group is."""
-    variable, varying = loop.variable, set()
+    variable = loop.variable
+    varying: set[str] = set()
     body = loop.body[place].body                                    # type: ignore[union-attr]
     for s in (*loop.body[:place], *body):
         if isinstance(s, Let) and _depends(s.expr, variable, varying):
