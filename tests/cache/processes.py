@@ -4,7 +4,7 @@ import signal
 import sys
 import time
 
-PATIENCE = 60.0
+PATIENCE = 120.0                # seconds; a process of low priority may wait long for a processor
 
 
 def start(job):

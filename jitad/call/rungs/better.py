@@ -42,7 +42,8 @@ class Improvement(threading.Thread):
             return
 
     def _compiled(self) -> tuple[bytes, bool] | None:
-        from jitad.compile.entry.worker import answer, message, start
+        with gate:                                       # a fork while this imports would leave its locks held
+            from jitad.compile.entry.worker import answer, message, start
 
         sent = message(self.tape, self.kinds)
         with gate, _alive:
@@ -56,9 +57,9 @@ class Improvement(threading.Thread):
             _running.discard(process)
 
     def _take(self, code: bytes, routines: bool) -> None:
-        from jitad.compile.entry.stored_kernel import StoredKernel
-
         with gate, _alive:
+            from jitad.compile.entry.stored_kernel import StoredKernel
+
             found = self.specialization()
             if found is None or _ended:
                 return

@@ -15,7 +15,7 @@ from jitad import cache
 from jitad.call import ladder
 from jitad.compile.entry import worker
 from jitad.compile.outline import outline
-from tests.cache.processes import start, wait
+from tests.cache.processes import PATIENCE, start, wait
 
 x = np.array([1.0, 2.0, 3.0])
 GRADIENT = 2 * np.exp(2 * x)
@@ -34,7 +34,7 @@ def stopped(monkeypatch):
     """Processes that are told what to compile only when the event is set."""
     def answer(process, sent, whole=worker.answer):
         started.append(process)
-        event.wait(20)
+        event.wait(PATIENCE)
         return whole(process, sent)
     started, event = [], threading.Event()
     event.started = started
@@ -50,7 +50,7 @@ def entry_of(g):
 
 def finished(entry):
     for thread in list(entry.improving.values()):
-        thread.join(20)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
 
 
@@ -99,7 +99,7 @@ def test_threads_call_while_kernels_change(stopped):
     stopped.set()
     finished(entry_of(g))
     for thread in threads:
-        thread.join(20)
+        thread.join(PATIENCE)
     right(g)
     assert not wrong and tiers(entry_of(g)) == [("kernel", False)]
 
@@ -118,7 +118,7 @@ def test_where_no_kernel_comes_the_quick_one_stays(code, monkeypatch):
 def test_a_process_that_is_cut_off(stopped):
     g = function()
     right(g)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while not stopped.started:
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -135,7 +135,7 @@ def test_cache_clear_meanwhile(stopped):
     thread, = entry_of(g).improving.values()
     cache.clear(g)
     stopped.set()
-    thread.join(20)
+    thread.join(PATIENCE)
     assert not thread.is_alive() and cache.info(g).currsize == 0 and g._call is g.fallback
     right(g)
     finished(entry_of(g))

@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 
 from jitad.primitives.core import cast
-from jitad.primitives.index import scatter
+from jitad.primitives.index import concatenate, scatter
+from jitad.primitives.scan import loop
+from jitad.tape.builder import Builder
+from jitad.tape.types import Aval
 from jitad.trace.arrays.choice import truth
 from jitad.trace.dispatch import ADVICE, as_value, builder_in, call, lift_all, name_of, refused
 from jitad.trace.numpy_rules.reductions.logsumexp import logsumexp
-from jitad.trace.numpy_rules.reductions.reduce import accumulated, axes_of, keep, masked, total_dtype, tree
+from jitad.trace.numpy_rules.reductions.reduce import axes_of, keep, masked, total_dtype, tree
 from jitad.trace.numpy_rules.shapes.shape import flatten_end, move_to_end
 from jitad.trace.ufuncs import METHODS, apply_ufunc
 
@@ -97,14 +100,20 @@ def _accumulate(ufunc: np.ufunc, array: Any, axis: int = 0, dtype: Any = None, o
     if ufunc in (np.add, np.multiply):
         return call(np.cumsum if ufunc is np.add else np.cumprod, x, axis, dtype)
     x = _operands(ufunc, x, dtype, found)
-    join = lambda a, b: apply_ufunc(ufunc, a, b)
-    if ufunc in _ASSOCIATIVE:
-        return cast(accumulated(join, x, axis), found)
-    lines = np.moveaxis(x, axis, -1)
-    totals = [lines[..., 0]] if lines.shape[-1] else []
-    for i in range(1, lines.shape[-1]):
-        totals.append(join(totals[-1], lines[..., i]))
-    return np.stack(totals, axis=axis) if totals else x
+    steps: Any = np.moveaxis(x, axis, 0)
+    if len(steps) < 2:
+        return x
+    rest = _walked(ufunc, steps)
+    return cast(np.moveaxis(concatenate(steps[:1], rest, axis=0), 0, axis), found)
+
+
+def _walked(ufunc: np.ufunc, steps: Any) -> Any:
+    """What the elements from the second on come to with all before them, one after the other."""
+    body = Builder()
+    aval = Aval(steps.shape[1:], steps.dtype)
+    joined = cast(apply_ufunc(ufunc, body.input(aval, "total"), body.input(aval, "element")), steps.dtype)
+    _, (stack,) = loop(steps.builder, body.finish([joined, joined]), [steps[0]], [(steps, 1, 1)], [], len(steps) - 1)
+    return stack
 
 
 def _reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:

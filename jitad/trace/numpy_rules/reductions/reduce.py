@@ -269,18 +269,6 @@ def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any
     return _cumprod(a, axis)
 
 
-def accumulated(operation: Callable[[Any, Any], Any], a: Any, axis: int) -> Any:
-    """All partial results of an associative operation, by doubling."""
-    axis = np.lib.array_utils.normalize_axis_index(axis, a.ndim)
-    lead = (slice(None),) * axis
-    step = 1
-    while step < a.shape[axis]:
-        head, tail, early = (getitem(a, (*lead, s)) for s in (slice(step), slice(step, None), slice(-step)))
-        a = index.concatenate(head, operation(early, tail), axis=axis)
-        step *= 2
-    return a
-
-
 @implements(getattr(np, "cumulative_sum", None))
 def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, out: Any = None,
                    include_initial: bool = False) -> Any:
@@ -345,4 +333,4 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     return sum_(step * (getitem(y, (*lead, slice(1, None))) + getitem(y, (*lead, slice(-1)))) / 2.0, axis)
 
 
-__all__ = ["accumulated", "axes_of", "keep", "root", "sum_dtype"]
+__all__ = ["axes_of", "keep", "root", "sum_dtype"]
