@@ -14,6 +14,7 @@ from jitad.call.pickling import restores
 from jitad.call.request.request import DEFAULTS, Request, Settings
 from jitad.call.request.subject import Subject, owner_of
 from jitad.errors import CaptureError, MutationError
+from jitad.trace.recorder import current
 from jitad.trace.where import user_line
 
 
@@ -46,6 +47,7 @@ class FunctionFamily(Methods):
         self._classes = BoundForms()
         self._attribute: str | None = None
         self._origin: tuple[Any, str] | None = None
+        self._recorder = None if (recorder := current()) is None else weakref.ref(recorder)
 
     # --- siblings ------------------------------------------------------------------------------
     def related(self, name: str, request: Request) -> Any:
@@ -78,20 +80,23 @@ class FunctionFamily(Methods):
 
     def _inside(self, recorder: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Called by recorded code, but not through its captures: only a function made there is safe."""
-        if not self._made_here():
+        if not self._made_here(recorder):
             raise CaptureError(
                 f"`{self.__name__}` was reached in a way that cannot be followed while a function is recorded "
                 f"(at {user_line()}); call it by its global name or capture it in a closure")
         return self._on_tape(recorder, self.__wrapped__, args, kwargs)
 
-    def _made_here(self) -> bool:
-        """Whether the function, under all that it was transformed by, is one that the recording knows."""
+    def _made_here(self, recorder: Any) -> bool:
+        """Whether the function, under all that it was transformed by, is one that the recording knows: made in it, or a
+        library's that it has found."""
         from jitad.trace.captures.copies import GlobalsView
         from jitad.trace.captures.nested import Nested
 
         inner, target = self.subject.inner, self.subject.target
         if isinstance(inner, FunctionFamily):
-            return inner._made_here()
+            return inner._made_here(recorder)
+        if self.subject.foreign:
+            return self._recorder is not None and self._recorder() is recorder
         return isinstance(target.function.__globals__, GlobalsView) or isinstance(target.self, Nested)
 
     def _on_tape(self, recorder: Any, function: Callable[..., Any], args: tuple[Any, ...],

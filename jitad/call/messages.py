@@ -5,7 +5,7 @@ import functools
 import operator
 import sys
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from types import FrameType, FunctionType
 from typing import Any
 
@@ -52,7 +52,7 @@ def name_after(transformed: Any, function: Any) -> None:
         function = function.func
     kind = function if hasattr(function, "__qualname__") else type(function)
     transformed.__name__, transformed.__qualname__ = kind.__name__, kind.__qualname__
-    transformed.__module__ = kind.__module__
+    transformed.__module__ = getattr(kind, "__module__", type(kind).__module__)
 
 
 def by_name(value: Any) -> bool:
@@ -81,10 +81,3 @@ def _by_value(frame: FrameType | None) -> bool:
         frame = frame.f_back
     return False
 
-
-def calling(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A plain function that calls a transformed one: what is recorded for a gradient of a gradient."""
-    @functools.wraps(function, updated=())
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return function(*args, **kwargs)
-    return call

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from jitad.errors import ConcretizationError, MutationError, UnsupportedOperationError
+from jitad.primitives.core import stop_gradient
 from jitad.tape.builder import Builder, Value
 from jitad.trace.leaves import altered, is_complex
 from jitad.trace.reasons import WHY, advice
@@ -143,6 +144,11 @@ def strong(result: Any) -> Any:
         result = result.builder.value(result.number)
         result.weak = False
     return result
+
+
+def stopped(x: Any) -> Any:
+    """The value, through which no derivative flows."""
+    return x.builder.value(stop_gradient(Value(x.builder, x.number)).number)
 
 
 def detached(result: Any, args: Any) -> Any:

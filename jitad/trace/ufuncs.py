@@ -201,12 +201,22 @@ def _call(ufunc: np.ufunc, name: str, inputs: tuple[Any, ...], kwargs: dict[str,
         inputs = tuple(_cast_inputs(ufunc, inputs, np.dtype(kwargs.pop("dtype"))))
     kwargs.pop("dtype", None)
     kwargs = {k: v for k, v in kwargs.items() if k not in _USUAL or v is not _USUAL[k]}
-    if "where" in kwargs:
-        raise refused(builder, f"{name} with where= and no out=, of which NumPy leaves the rest undefined,",
-                      "say out=np.zeros(...), or use np.where")
+    masked, mask = "where" in kwargs, kwargs.pop("where", True)
     if kwargs:
         raise refused(builder, f"{name} with {', '.join(kwargs)}=", "leave the option out")
-    return apply_ufunc(ufunc, *inputs)
+    result = apply_ufunc(ufunc, *inputs)
+    if not masked:
+        return result
+    found = tuple(_where(mask, r, builder, name) for r in (result if isinstance(result, tuple) else (result,)))
+    return found if isinstance(result, tuple) else found[0]
+
+
+def _where(mask: Any, result: Any, builder: Any, name: str) -> Any:
+    """A result where ``where=`` says so; NaN elsewhere, of which NumPy leaves undefined what it is."""
+    if result.dtype.kind != "f":
+        raise refused(builder, f"{name} with where= and no out=, of which NumPy leaves the rest undefined,",
+                      "say out=np.zeros(...), or use np.where")
+    return call(np.where, mask, result, np.nan)
 
 
 def _into(out: tuple[Any, ...], ufunc: np.ufunc, method: str, name: str, inputs: tuple[Any, ...],

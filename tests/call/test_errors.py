@@ -114,7 +114,7 @@ def test_argnums_out_of_range():
 
 
 def test_what_is_no_function():
-    for f in (3, "text", None.__class__, np.sum, math.exp, dict):
+    for f in (3, "text", [np.sum]):
         raised(jitad.ArgumentTypeError, jit_grad, f)
     raised(jitad.ArgumentTypeError, jit_grad(), 3)
 

@@ -36,8 +36,10 @@ rows("out None", doing("v = np.exp(x, out=None) + np.sum(x, out=None)"))
 rows("out with where", doing("v = np.zeros(3)", "np.log(x, out=v, where=x > 0)"))
 rows("divide with out and where", doing("v = np.divide(1.0, x, out=np.zeros_like(x), where=x > 0)"))
 rows("divide where nonzero of data", doing("v = np.divide(x, A[0] - 1, out=np.zeros(3), where=A[0] != 1)"))
-rows.refused("where without out", doing("v = np.add(x, 1, where=x > 0)"),
-             says=("numpy.add with where= and no out=", "out=np.zeros"))
+rows("where without out, masked later", doing("v = np.where(x > 0, np.log(x, where=x > 0), 0.0)"))
+rows("where without out, summed where", doing("v = np.sum(np.divide(1.0, x, where=x > 1), where=x > 1)"))
+rows.refused("where without out", doing("v = np.greater(x, 1, where=x > 0) * x[0]"),
+             says=("numpy.greater with where= and no out=", "out=np.zeros"))
 rows("sum out", doing("v = np.zeros(3)", "np.sum(A * x, axis=0, out=v)"))
 rows("sum method out", doing("v = np.zeros(2)", "(A * x).sum(axis=1, out=v)"))
 rows("mean out", doing("v = np.zeros(2)", "np.mean(A * x, axis=1, out=v)"))

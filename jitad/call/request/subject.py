@@ -2,14 +2,13 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from jitad.cache.keys.identity import Target, code_key, unwrap
 from jitad.cache.keys.signature import Signature
-from jitad.call.messages import calling
+from jitad.call.request.operands import calling, is_foreign, signature_of
 from jitad.call.request.parameters import Parameters
 from jitad.call.request.request import Arguments, Request, Settings, take_apart
 from jitad.errors import ArgumentTypeError, CaptureError
@@ -20,13 +19,14 @@ class Subject:
     """A user's function, `given`, with a request and settings.
 
     `plain` is what is recorded, `target` the Python function that it runs, `inner` the transformed function that was
-    given, if it is one; `own_out` says whether the user's function has a parameter `out`.
+    given, if it is one; `foreign` says that it is a library's, `own_out` that the user's has a parameter `out`.
     """
 
     def __init__(self, given: Callable[..., Any], request: Request, settings: Settings, name: str, qualname: str):
         self.given, self.request, self.settings, self.name, self.qualname = given, request, settings, name, qualname
         self.inner = _transformed_in(given)
-        self.plain = calling(given) if self.inner is not None else given
+        self.foreign = self.inner is None and is_foreign(given)
+        self.plain = calling(given) if self.foreign or self.inner is not None else given
         self._look()
 
     def _look(self) -> None:
@@ -34,11 +34,11 @@ class Subject:
         plain, given = self.plain, self.given
         try:
             self.target: Target = replace(unwrap(plain), static=self.settings.static)
-            signature = inspect.signature(plain.__func__ if isinstance(plain, classmethod) else given)
+            signature = signature_of(given, plain)
         except (TypeError, ValueError) as error:
             raise ArgumentTypeError(f"{error}; wrap it in a function or lambda (at {user_line()})") from None
         self.parameters = Parameters(signature, self.request)
-        self.own_out = "out" in signature.parameters
+        self.own_out = "out" in signature.parameters and not self.foreign
 
     @property
     def owner(self) -> str:
@@ -75,4 +75,4 @@ def owner_of(f: Any) -> str:
         return subject.owner
     if hasattr(type(f), "__jitad_nested__"):
         return f"{f.__jitad_transform__[0]} {owner_of(f.__wrapped__)}"
-    return code_key(unwrap(f).function)
+    return code_key(unwrap(calling(f) if is_foreign(f) else f).function)

@@ -40,7 +40,7 @@ from jitad.trace.captures.bytecode import WholeGuards, asks_identity
 from jitad.trace.captures.collected import TAKERS, is_dispatching, take_dispatching, take_records
 from jitad.trace.captures.containers import STATIC, frozen_copy, take_list, take_set, take_tuple
 from jitad.trace.captures.copies import Copies, GlobalsView
-from jitad.trace.captures.introspection import VIEWS, Identities, hashing
+from jitad.trace.captures.introspection import VIEWS, Identities, explaining, hashing
 from jitad.trace.captures.libraries.objects import library_object, take_vectorized
 from jitad.trace.captures.nested import CaptureView, Nested
 from jitad.trace.captures.objects.classes import Classes, is_copy, original_of
@@ -212,7 +212,9 @@ class Captures:
         return Poison(lambda: self.error(path, why, way_out))
 
     def seen(self, value: Any) -> Any | None:
-        """What recorded code gets for one of Python's builtins that ask what they hold; None for anything else."""
+        """What recorded code gets for a function that asks what it is given, not for a number; None for any other."""
+        if type(value) is FunctionType:
+            return explaining(value)
         return self.views.get(value) if type(value) in (BuiltinFunctionType, type) else None
 
     def stand_in(self, value: Any, name: str) -> Any | None:
@@ -299,6 +301,9 @@ class Captures:
             self.guard(cls, path.step("type"))
             return self.take(function, path.step("attr", "py_func"))
         owner = getattr(value, "__self__", None) if cls is BuiltinFunctionType else None
+        if isinstance(owner, (np.ndarray, np.ufunc)):
+            self.guard(value.__name__, path.step("attr", "__name__"))
+            return getattr(self.take(owner, path.step("attr", "__self__")), value.__name__)
         if not (owner is None or isinstance(owner, (type, ModuleType)) or is_atom(owner)):
             return self.poison(path, "is a method that is bound to a captured object")
         self.guard(value, path)

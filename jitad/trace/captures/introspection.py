@@ -21,7 +21,7 @@ from jitad.trace.captures.standard import note
 from jitad.trace.dispatch import refused
 from jitad.trace.impure import ImpureClass
 from jitad.trace.numpy_rules.ufuncs import UfuncView
-from jitad.trace.recorder import current
+from jitad.trace.recorder import current, outside
 from jitad.trace.scipy_rules.stats.distributions import Distribution, Frozen
 from jitad.trace.values.kinds import KINDS
 from jitad.trace.values.local import LocalArray
@@ -34,7 +34,7 @@ from jitad.trace.where import is_copied, user_line
 STAND_INS = (Distribution, Frozen)
 TRACED = (Tracer, Complex, Concluding)
 
-__all__ = ["VIEWS", "Identities", "class_of", "hashing"]
+__all__ = ["VIEWS", "Identities", "class_of", "explaining", "hashing"]
 
 
 def view_isinstance(instance: Any, classes: Any, /) -> bool:
@@ -91,7 +91,7 @@ ViewType.__name__, ViewType.__qualname__, ViewType.__module__ = "type", "type", 
 
 def view_print(*args: Any, **kwargs: Any) -> None:
     """``print`` in recorded code."""
-    print(*[_printed(a) if type(a) in (Tracer, Concluding) else a for a in args], **kwargs)
+    print(*map(_shown, args), **kwargs)
 
 
 def _printed(x: Tracer) -> Any:
@@ -99,6 +99,23 @@ def _printed(x: Tracer) -> Any:
         return as_seen(x)
     except ConcretizationError:                          # in the body of a loop there is no number
         return repr(x)
+
+
+def explaining(function: Any) -> Any | None:
+    """What recorded code gets for a function by which pytest says why an assertion has failed, which reads the values
+    as they are; None for any other."""
+    if getattr(function, "__module__", None) != "_pytest.assertion.rewrite":
+        return None
+
+    def explanation(*args: Any) -> Any:
+        shown = [tuple(map(_shown, a)) if type(a) in (list, tuple) else _shown(a) for a in args]
+        with outside():
+            return function(*shown)
+    return explanation
+
+
+def _shown(x: Any) -> Any:
+    return _printed(x) if type(x) in (Tracer, Concluding) else x
 
 
 _NUMBERS = (int, bool, float, complex, type(None))

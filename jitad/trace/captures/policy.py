@@ -12,11 +12,21 @@ import statistics
 import sys
 import warnings
 from collections.abc import Callable, MutableMapping
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType, SimpleNamespace
+from functools import partial
+from types import (
+    BuiltinFunctionType,
+    FunctionType,
+    MethodDescriptorType,
+    MethodType,
+    ModuleType,
+    SimpleNamespace,
+    WrapperDescriptorType,
+)
 from typing import Any
 
 import numpy as np
 
+from jitad.tape.builder import Value
 from jitad.trace.captures.libraries import functions as library
 from jitad.trace.captures.standard import OUTLETS, Outlet, outlet_of, reads_state
 from jitad.trace.impure import Impure, ImpureClass
@@ -140,10 +150,23 @@ def substitute(value: Any) -> Any | None:
         return INDEXERS.get(id(value))
     if type(value) is np.ufunc:
         return ufunc_view(value)
+    if type(value) in _DESCRIPTORS and value.__objclass__ is np.ndarray:
+        return _by_name(value)
     try:
         return SUBSTITUTES.get(value)
     except Exception:  # unhashable
         return None
+
+
+_DESCRIPTORS = (MethodDescriptorType, WrapperDescriptorType)
+
+
+def _by_name(method: Any) -> Callable[..., Any]:
+    """``np.ndarray.sum``: of what is traced, the method of that name."""
+    def call(owner: Any, *args: Any, **kwargs: Any) -> Any:
+        traced = hasattr(type(owner), "jitad_current") or isinstance(owner, Value)
+        return (getattr(owner, method.__name__) if traced else partial(method, owner))(*args, **kwargs)
+    return call
 
 
 # --- impurity -------------------------------------------------------------------------------

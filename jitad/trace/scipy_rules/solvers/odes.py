@@ -14,11 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import stop_gradient
 from jitad.primitives.custom import forwards
 from jitad.tape.builder import Value
 from jitad.tape.types import Aval
-from jitad.trace.dispatch import as_value, refused
+from jitad.trace.dispatch import as_value, refused, stopped
 from jitad.trace.loop_body import Body
 from jitad.trace.scipy_rules.classes import require, this_recorder
 from jitad.trace.scipy_rules.solvers.callbacks import SolverCallback, floats, repeat
@@ -102,7 +101,7 @@ class _Problem:
         """The states at `times`, the last state, the time that was reached, one after the other."""
         sign = np.where(end >= start, 1.0, -1.0)
         f = self.slope(start, y)
-        size = _stopped(self.first_size(start, y, f, end, sign))
+        size = stopped(self.first_size(start, y, f, end, sign))
         rows = np.broadcast_to(y, (times.shape[0], y.shape[0]))
 
         def step(t: Any, y: Any, f: Any, size: Any, again: Any, failed: Any, rows: Any) -> tuple[Any, list[Any]]:
@@ -114,13 +113,13 @@ class _Problem:
             h = after - t
             new, slope, slopes = self.stages(t, y, f, h)
             scale = self.atol + np.maximum(np.abs(y), np.abs(new)) * self.rtol
-            norm = _stopped(self.error(slopes, h, scale))
+            norm = stopped(self.error(slopes, h, scale))
             good = (norm < 1) & ~failed
             power = SAFETY * np.where(norm > 0, norm, 1.0) ** (-1 / (self.method.error_estimator_order + 1))
             grow = np.where(norm == 0, GROW, np.minimum(GROW, power))
             grow = np.where(again, np.minimum(1.0, grow), grow)
             shrink = np.where(norm >= 1, np.maximum(SHRINK, power), SHRINK)
-            size = _stopped(np.abs(h) * np.where(good, grow, shrink))
+            size = stopped(np.abs(h) * np.where(good, grow, shrink))
             if times.shape[0]:
                 here = good & (sign * (times - t) > 0) & (sign * (times - after) <= 0)
                 share = (times - t) / np.where(h == 0, 1.0, h)
@@ -140,10 +139,6 @@ def _sum(weights: Any, slopes: list[Any]) -> Any:
 
 def _norm(x: Any) -> Any:
     return np.sqrt(np.sum(x * x) / x.shape[0])
-
-
-def _stopped(x: Any) -> Any:
-    return this_recorder().value(stop_gradient(Value(this_recorder(), x.number)).number)
 
 
 def _trajectory(problem: _Problem, start: Any, end: Any, y: Any, times: Any) -> Any:

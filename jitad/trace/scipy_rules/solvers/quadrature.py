@@ -18,12 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.core import stop_gradient
 from jitad.primitives.custom import forwards
 from jitad.primitives.scan import loop
 from jitad.tape.builder import Value
 from jitad.tape.types import Aval
-from jitad.trace.dispatch import plain, refused
+from jitad.trace.dispatch import plain, refused, stopped
 from jitad.trace.loop_body import Body
 from jitad.trace.scipy_rules.classes import this_recorder
 from jitad.trace.scipy_rules.solvers.callbacks import SolverCallback, floats, repeat
@@ -66,15 +65,11 @@ def _both_halves(f: Callable[[Any], Any], low: Any, high: Any, shape: tuple[int,
 
 def _judged(kronrod: Any, gauss: Any, absolute: Any) -> tuple[Any, Any, Any]:
     """With the error that the two rules tell: their difference, which is that of the lesser rule."""
-    return kronrod, _stopped(_size(kronrod - gauss)), _stopped(_size(absolute))
+    return kronrod, stopped(_size(kronrod - gauss)), stopped(_size(absolute))
 
 
 def _size(x: Any) -> Any:
     return np.sqrt(np.sum(x * x)) if x.ndim else np.abs(x)
-
-
-def _stopped(x: Any) -> Any:
-    return this_recorder().value(stop_gradient(Value(this_recorder(), x.number)).number)
 
 
 def _adaptive(f: Callable[[Any], Any], shape: tuple[int, ...], tolerances: tuple[Any, Any], limit: int) -> Any:

@@ -19,7 +19,7 @@ from jitad.primitives.scipy_ufuncs import ufuncs as sp
 from jitad.tape.builder import Value
 from jitad.trace.arrays.indexing import boxed
 from jitad.trace.attempts import require_finite
-from jitad.trace.dispatch import as_value, builder_in, call, refused
+from jitad.trace.dispatch import as_value, builder_in, call, stopped
 from jitad.trace.scipy_rules.linalg import solve_triangular
 from jitad.trace.scipy_rules.stats.family import LOG2, LOG_2PI, Rule, where
 from jitad.trace.scipy_rules.stats.shapes import finite_df, log_t_constant
@@ -126,10 +126,11 @@ def _refusal(values: Any) -> Exception:
                                  "definite.")
 
 
-def solved(factor: Any, b: Any) -> Any:
-    """``inv(factor) @ b`` for a lower triangle."""
-    traced = builder_in(factor, b)
-    return solve_triangular(factor, b, lower=True, check_finite=False) if traced else np.linalg.solve(factor, b)
+def solved(factor: Any, b: Any, trans: Any = "N") -> Any:
+    """``inv(factor) @ b`` for a lower triangle, or that of its transpose."""
+    if builder_in(factor, b):
+        return solve_triangular(factor, b, trans=trans, lower=True, check_finite=False)
+    return np.linalg.solve(factor if trans == "N" else factor.T, b)
 
 
 def _deviation(x: Any, mean: Any) -> Any:
@@ -139,18 +140,44 @@ def _deviation(x: Any, mean: Any) -> Any:
     return x - mean
 
 
-def _no_singular(allow_singular: Any, name: str, *operands: Any) -> None:
-    if allow_singular:
-        raise refused(builder_in(*operands), f"scipy.stats.{name} with allow_singular=True", "leave the option out")
+class _Semidefinite:
+    """The same of a positive semidefinite matrix: pseudo-determinant and pseudoinverse over the eigenvalues that are
+    above rounding, as SciPy has it.
+
+    Derivatives are those among matrices of this rank, to any order. With P the projector on the null space, held fixed,
+    ``A = cov + s P`` has a determinant, and ``W = s inv(A) P`` projects on the null space of what `cov` becomes; so
+    det(A) is ``pdet(cov) s**k / det(I - P + W' W)``, and ``inv(A)`` is `pinv(cov)` between points of the support.
+    """
+
+    def __init__(self, cov: Any, dim: int) -> None:
+        require_finite(True, cov)
+        cov = cov if cov.ndim == 2 else cov * np.eye(dim)
+        values, vectors = np.linalg.eigh(cov)
+        top = np.max(np.absolute(values))
+        self.eps = 1e9 * np.finfo(np.float64).eps * top
+        if np.min(values) < -1e-3 * self.eps:
+            raise _refusal(values)
+        top = np.where(top > 0.0, top, 1.0)
+        null = values <= 1e-3 * self.eps
+        self.null, top, self.rest = (stopped(v) if builder_in(v) is not None else v for v in (
+            (vectors * null) @ vectors.T, top, np.sum(null)))
+        self.full = _Matrix(cov + top * self.null, dim)
+        onto = solved(self.full.factor, solved(self.full.factor, top * self.null), "T")
+        tilt = np.linalg.slogdet(np.eye(dim) - self.null + onto.T @ onto)[1]
+        self.log_det = self.full.log_det + tilt - self.rest * (np.log(top) + LOG_2PI)
+
+    def squares(self, dev: Any) -> Any:
+        """``dev @ pinv(cov) @ dev`` along the last axis, infinite off the support."""
+        off = (self.rest > 0) & (np.sqrt(np.sum(np.square(dev @ self.null), axis=-1)) >= self.eps)
+        return where(off, np.inf, self.full.squares(dev))
 
 
 @rule("multivariate_normal.logpdf")
 def _normal(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
-    _no_singular(allow_singular, "multivariate_normal", x, mean, cov)
     x, mean, cov = floats(x, mean, 1 if cov is None else cov)
     mean, cov = _location_and_matrix(mean, cov, "mean")
     dev = _deviation(x, mean)
-    matrix = _Matrix(cov, mean.shape[0])
+    matrix = (_Semidefinite if allow_singular else _Matrix)(cov, mean.shape[0])
     return squeezed(-0.5 * (mean.shape[0] * LOG_2PI + matrix.log_det + matrix.squares(dev)))
 
 

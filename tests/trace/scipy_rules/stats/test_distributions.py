@@ -125,7 +125,6 @@ def test_vonmises_on_the_line_is_another_distribution():
     (lambda x: st.landau.logpdf(x), "landau.logpdf"), (lambda x: st.binom.ppf(x, 5, 0.3), "binom.ppf"),
     (lambda x: st.betabinom.cdf(x, 5, 1.0, 1.0), "betabinom.cdf"), (lambda x: prior.moment(2) * x, "norm.moment"),
     (lambda x: multivariate_normal.cdf(x, np.zeros(3)), "multivariate_normal.cdf"),
-    (lambda x: multivariate_normal.logpdf(x, np.zeros(3), allow_singular=True), "allow_singular"),
     (lambda x: st.levy(x).args[0] * st.levy(x).a, r"attribute \.a of a frozen scipy.stats.levy"),
 ])
 def test_what_has_no_rule_is_refused_by_name(f, name):

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 import scipy.stats as st
 
+from jitad import grad, hessian, jit
 from jitad.cache.keys.identity import unwrap
 from jitad.passes.differentiate.modes import pullback
 from jitad.tape.builder import Builder
 from jitad.tape.evaluate import GuardMiss, evaluate
 from jitad.trace.record import record
+from tests.programs.table import interpreted
 
 rng = np.random.default_rng(0)
 root = rng.normal(size=(3, 3))
@@ -23,6 +25,7 @@ D = rng.dirichlet(np.full(3, 20.0), 6).T
 N = np.array([[2.0, 3.0, 5.0], [1.0, 0.0, 9.0]])
 mvn, mvt, wishart, dirichlet, multinomial = (
     st.multivariate_normal, st.multivariate_t, st.wishart, st.dirichlet, st.multinomial)
+flat = mvn(np.zeros(3), np.outer(root[:, 0], root[:, 0]), allow_singular=True)
 
 CASES = [
     (lambda x, m, S: mvn.logpdf(x, m, S), (x, mu, S)), (lambda x, m, S: mvn.pdf(x, mean=m, cov=S), (X, mu, S)),
@@ -31,6 +34,9 @@ CASES = [
     (lambda x, s: mvn.logpdf(x, [0, 0, 0], s), (X, mu**2 + 0.1)),
     (lambda x, s: mvn.logpdf(x, np.zeros(3), s), (X, 0.7)),
     (lambda x: mvn.logpdf(x, np.zeros(3), [1.0, 2.0, 3.0]), (X,)), (lambda x: mvn.logpdf(x, cov=np.eye(3)), (x,)),
+    (lambda x, m, S: mvn.logpdf(x, m, S, allow_singular=True), (X, mu, S)),
+    (lambda x, s: mvn([0, 0, 0], s * np.ones(3), allow_singular=True).pdf(x), (X, 0.7)),
+    (lambda b, z: mvn(np.zeros(3), b @ b.T, allow_singular=True).logpdf(z @ b.T), (root[:, :2], X[:, :2])),
     (lambda m, S: mvn.entropy(m, S), (mu, S)), (lambda S: mvn(cov=S).entropy(), (S,)),
     (lambda x, m, S, df: mvt.logpdf(x, m, S, df), (X, mu, S, 3.5)), (lambda x, df: mvt.logpdf(x, df=df), (x, 7.5)),
     (lambda x, m, S, df: mvt(m, S, df=df).pdf(x), (X[:, :2], mu[:2], S[:2, :2], 3.5)),
@@ -152,6 +158,21 @@ def test_matrices_that_are_not_positive_definite():
         evaluate(tape, x[:2], bad)
     with pytest.raises(np.linalg.LinAlgError):
         record(unwrap(lambda x: mvn.logpdf(x, np.zeros(3), 0.0)), (x,))
+
+
+def test_second_derivatives_among_matrices_of_one_rank():
+    """Between two columns that turn, as do the null space and the points of the support."""
+    f = lambda b: mvn.logpdf(b @ mu[:2], np.zeros(3), b @ b.T, allow_singular=True)
+    b, way, h = root[:, :2], rng.normal(size=(3, 2)), 1e-4
+    slope = lambda t: interpreted(grad(f), (b + t * way,))
+    curvature = np.tensordot(interpreted(hessian(f), (b,)), way, 2)
+    np.testing.assert_allclose(curvature, (slope(h) - slope(-h)) / (2 * h), rtol=1e-6, atol=1e-7)
+
+
+def test_off_the_support_the_density_is_zero():
+    assert interpreted(jit(lambda z: flat.logpdf(z)), (x,)) == flat.logpdf(x) == -np.inf
+    with pytest.raises(ValueError, match="positive semidefinite"):
+        interpreted(jit(lambda z: mvn.logpdf(z, None, -np.eye(3), allow_singular=True)), (x,))
 
 
 def test_a_point_that_leaves_the_simplex_is_noticed_later():
