@@ -17,7 +17,22 @@ from jitad.trace.dispatch import as_value, implements, lift_all, plain, stand_in
 
 
 def getitem(x: Any, index: Any) -> Any:
-    """``x[index]`` with NumPy's rules, results and errors."""
+    """``x[index]`` with NumPy's rules, results and errors. What a traced integer picks shares its memory in NumPy."""
+    result = _read(x, index)
+    if getattr(result, "ndim", 0) and is_view(plain(index)) and not x.home.owner:
+        x.home.may_share_with(result.home)
+    return result
+
+
+def is_view(index: Any) -> bool:
+    """Whether NumPy gives a view for an index, in which a traced integer is."""
+    entries = index if type(index) is tuple else (index,)
+    return any(isinstance(e, Value) for e in entries) and all(
+        e is None or e is Ellipsis or isinstance(e, (slice, int, np.integer)) or (
+            isinstance(e, Value) and not e.ndim and e.dtype.kind in "iu") for e in entries)
+
+
+def _read(x: Any, index: Any) -> Any:
     basic, numbers = _basic(index)
     if basic is None:
         index = plain(index)
@@ -25,10 +40,7 @@ def getitem(x: Any, index: Any) -> Any:
                 not index.shape and index.dtype == np.int64):
             require_within(index, 0, x.shape[0])
             stored = _just_stored(x, index)
-            row: Any = gather(x, index, axes=(0,)) if stored is None else reshape(stored, x.shape[1:])
-            if row.ndim and not x.home.owner:             # a view in NumPy
-                x.home.may_share_with(row.home)
-            return row
+            return gather(x, index, axes=(0,)) if stored is None else reshape(stored, x.shape[1:])
         basic, numbers = _basic(index)
     if numbers and basic and len(basic) <= x.ndim:
         return _numbered(x, basic)
@@ -259,7 +271,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
         indices = np.clip(indices, 0, a.shape[axis] - 1)
     elif mode == "wrap":
         indices = np.remainder(indices, a.shape[axis])
-    return getitem(a, (*(slice(None),) * axis, indices))
+    return _read(a, (*(slice(None),) * axis, indices))
 
 
 @implements(np.take_along_axis)
@@ -271,4 +283,4 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
     if arr.ndim != indices.ndim:
         raise ValueError("`indices` and `arr` must have the same number of dimensions")
     index = [np.arange(n).reshape((-1,) + (1,) * (arr.ndim - 1 - d)) for d, n in enumerate(arr.shape)]
-    return getitem(arr, tuple(indices if d == axis else i for d, i in enumerate(index)))
+    return _read(arr, tuple(indices if d == axis else i for d, i in enumerate(index)))

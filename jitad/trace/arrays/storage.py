@@ -8,8 +8,9 @@ one node: a `concatenate` where they lie side by side, else an `update`. So n as
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -18,10 +19,13 @@ from jitad.primitives.core import full
 from jitad.primitives.index import concatenate, gather, put, reshape, update
 from jitad.primitives.view import Map, broadcast_to, slice_dims
 from jitad.tape.builder import Builder, Value
+from jitad.tape.types import Where
 from jitad.trace.arrays.windows import Window, affine, look, map_of, positions, show, weights, whole
 
 SMALL = 32         # elements up to which a read of several patches takes them one by one
 RUNS = 64          # runs of elements into which irregular patches may be cut
+
+Raiser = Callable[[], NoReturn]
 
 
 class Patch:
@@ -39,24 +43,28 @@ class Patch:
 
 class Storage:
     """The elements of one array in memory, of `shape` in C order. `owner` says whose they are if they must not be
-    written; `plain` marks memory of which it is known that NumPy, too, has it in C order."""
+    written; `plain` marks memory of which it is known that NumPy, too, has it in C order.
 
-    __slots__ = ("_patch_at", "_within", "base", "born", "builder", "dtype", "patches", "origin", "owner", "plain",
-                 "rivals",
-                 "settled", "shape", "size", "version", "whole", "__weakref__")
+    `doubt` raises where a write would be seen by arrays that the recording does not know of; `lost` where a read would
+    have to see what was written to memory that may be the same."""
+
+    __slots__ = ("_patch_at", "_within", "base", "born", "builder", "doubt", "dtype", "lost", "made", "origin", "owner",
+                 "patches", "plain", "rivals", "settled", "shape", "size", "version", "whole", "__weakref__")
 
     def __init__(self, value: Value, owner: str = "", plain: bool = False):
         self.builder: Builder = value.builder
         aval = value.aval
         self.shape, self.dtype, self.size = aval.shape, aval.dtype, aval.size
-        self.base = self.origin = value.number
+        self.base = self.origin = self.made = value.number
         self.owner, self.plain = owner, plain or aval.ndim < 2
         self.born = getattr(value.builder, "moment", 0)  # in which step of the loops that are walked
         self.version = 0
         self.whole = whole(self.shape)
         self.patches: list[Patch] = []
         self.settled = 0                        # patches that are part of `base`
-        self.rivals: list[weakref.ref[Any]] = []
+        self.rivals: list[tuple[weakref.ref[Any], Raiser | None]] = []
+        self.doubt: Raiser | None = None
+        self.lost: Raiser | None = None
         self._patch_at: Any = None                 # for each element the patch that made it, or -1
         self._within: Any = None                 # and where it is in the value of that patch
 
@@ -67,15 +75,28 @@ class Storage:
 
     # --- writing -----------------------------------------------------------------------------
     def check_writable(self) -> None:
-        """Raise where the recording cannot tell what a write would change."""
+        """Raise where the recording cannot tell what a write would change. What may be the same memory is lost."""
+        if self.doubt is not None:
+            self.doubt()
         if self.owner:
             raise MutationError(
                 f"{self.owner} is written to, at {self.builder.where()}, while the function is recorded. The caller's "
                 "arrays are never changed; copy it first: a = a.copy()")
-        if any(rival() is not None for rival in self.rivals):
+        if self.lost is not None:
+            self.lost()
+        for known, raiser in self.rivals:
+            if (rival := known()) is not None:
+                rival.lost = raiser or self._unknown(self.builder.where())
+                rival.version += 1
+
+    def _unknown(self, where: Where | None) -> Raiser:
+        """What raises where an array is read that a write, at `where`, may have changed."""
+        def raise_() -> NoReturn:
             raise MutationError(
-                f"an array is written to, at {self.builder.where()}, that may or may not share its memory with another "
-                "one (NumPy decides it by the layout of a computed array); take a .copy() of one of them first")
+                f"an array is written to, at {where}, that may or may not share its memory with another one, which is "
+                f"used at {self.builder.where()} (NumPy decides it by the layout of a computed array, or by a computed "
+                "index); take a .copy() of one of them first")
+        return raise_
 
     def _check_step(self) -> None:
         """A write in a step of a loop that is walked is one of which that loop knows."""
@@ -83,10 +104,11 @@ class Storage:
         if marks is not None and marks.runs:
             marks.written(self)
 
-    def may_share_with(self, other: Storage) -> None:
-        """Note a storage that in NumPy may be the same memory: neither is written while the other is in use."""
-        self.rivals.append(weakref.ref(other))
-        other.rivals.append(weakref.ref(self))
+    def may_share_with(self, other: Storage, raiser: Raiser | None = None) -> None:
+        """Note a storage that in NumPy may be the same memory: after a write to one the other is not used, or `raiser`
+        says why not."""
+        self.rivals.append((weakref.ref(other), raiser))
+        other.rivals.append((weakref.ref(self), raiser))
 
     def write(self, window: Window, number: int) -> None:
         """Store the value of a node, of the window's shape, in the window."""
@@ -148,6 +170,8 @@ class Storage:
     # --- reading -----------------------------------------------------------------------------
     def read(self, window: Window) -> int:
         """The node of what the window shows now."""
+        if self.lost is not None:
+            self.lost()
         value = self.builder.value
         if self._patch_at is None or window.size == 0:
             return self._shown(self.base, window)

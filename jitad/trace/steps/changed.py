@@ -38,9 +38,9 @@ class Grown:
 class Growing(list):
     """A list in a step of a loop: things can be appended, and that is all."""
 
-    def __init__(self, refuse: Callable[[], None]) -> None:
+    def __init__(self, refuse: Callable[[], None], keep: Callable[[Any], None]) -> None:
         super().__init__()
-        self.refuse = refuse
+        self.refuse, self.keep = refuse, keep
         self.made: list[Ends] = []
 
 
@@ -52,6 +52,8 @@ def _refusing(name: str) -> Callable[..., Any]:
 
 def _append(self: Growing, x: Any) -> None:
     leaves, tree = leaves_of(x)
+    for leaf in leaves:
+        self.keep(leaf)
     self.made.append((tree, [plain(leaf) for leaf in leaves]))
 
 

@@ -136,7 +136,8 @@ class Marks:
         known = self.known.get(where)
         recorder = self.recorder
         if known is not None and known.walked and not recorder.bodies and recorder.explorer is None:
-            walk = None if things is None else walk_over(recorder, things)
+            doubt = lambda: self.unfit(known, "an array that it walks is written")
+            walk = None if things is None else walk_over(recorder, things, doubt)
             if things is not None and walk is None:
                 self.unfit(known, "what it walks has no element at a traced position")
             if walk is None or walk.length > FEW:

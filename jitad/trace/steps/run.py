@@ -18,6 +18,7 @@ from jitad.tape.types import INPUT, Aval, Node
 from jitad.trace.captures.objects.standins import Poison
 from jitad.trace.dispatch import plain
 from jitad.trace.pytree import leaves_of, unflatten
+from jitad.trace.steps.aliases import RESULT, Aliases, is_lost
 from jitad.trace.steps.changed import (
     Growing,
     Grown,
@@ -32,7 +33,7 @@ from jitad.trace.steps.changed import (
 from jitad.trace.steps.emit import emitted
 from jitad.trace.steps.known import Known
 from jitad.trace.steps.state import state_of
-from jitad.trace.steps.variant import Cell, Variable, Variant, same
+from jitad.trace.steps.variant import Cell, Variable, Variant, same, widened
 from jitad.trace.where import user_line
 
 __all__ = ["LoopRun"]
@@ -64,6 +65,7 @@ class LoopRun:
         self.value: Any = None
         self.sites: list[Any] = []                       # where it returns
         self.outcome: Any = None
+        self.aliases = Aliases(self)
 
     # --- walking ---------------------------------------------------------------------------------
     def __iter__(self) -> LoopRun:
@@ -71,10 +73,7 @@ class LoopRun:
 
     def __next__(self) -> Any:
         names = sys._getframe(1).f_locals
-        if self.count < 0:
-            self._enter(names)
-        else:
-            self._close(names)
+        (self._enter if self.count < 0 else self._close)(names)
         self.count += 1
         if self.over or (self.walk is not None and self.count >= self.walk.length) or (
                 (self.count or self.known.paths) and self.marks.is_forced()):
@@ -108,7 +107,7 @@ class LoopRun:
         for name in known.loop.changeable:
             thing = names.get(name)
             if name in known.stored and type(thing) is list:
-                self.grown.append(Grown(name, thing, Growing(refuse)))
+                self.grown.append(Grown(name, thing, Growing(refuse, self.aliases.keep)))
             elif name in known.stored and is_array(thing):
                 storage = storage_of(recorder, thing, trace=True)
                 if storage is None or storage.owner:
@@ -181,6 +180,7 @@ class LoopRun:
         self.left, self.value = 0, None
         recorder.moment += 1
         self.moment = recorder.moment
+        self.aliases.begin()
         self.before = state_of(self.marks, names, self._held())
         return None if self.walk is None else self.walk.at(recorder.value(self.position))
 
@@ -209,6 +209,7 @@ class LoopRun:
         if line not in self.sites:
             self.sites.append(line)
         self.left, self.value = RETURN + self.sites.index(line), leaves_of(value)
+        self.aliases.note(RESULT, value)
         return False
 
     # --- branches -----------------------------------------------------------------------------------
@@ -259,6 +260,9 @@ class LoopRun:
         if twice and any(identity_of(x) in twice for slot in self.slots if slot.name in names and (
                 slot.name not in self.known.stored) for x in leaves_of(names[slot.name])[0]):
             marks.unfit(self.known, "two of its variables are one array")
+        if self.walk is not None and not self.walk.is_steady():
+            marks.unfit(self.known, "an array that it walks is written")
+        self.aliases.end(names)
         ends = [self._end(slot, names.get(slot.name, _ABSENT)) for slot in self.slots]
         value = None if self.value is None else (self.value[1], [plain(x) for x in self.value[0]])
         made = Variant(self.path, ends, self.left, value,
@@ -301,7 +305,7 @@ class LoopRun:
         if value is _ABSENT or type(value) is Poison:
             return None, []
         leaves, tree = leaves_of(value)
-        return tree, [plain(x) for x in leaves]
+        return (None, []) if any(map(is_lost, leaves)) else (tree, [plain(x) for x in leaves])
 
     def _widened(self, made: Variant) -> bool:
         """Whether a cell must become of another type, with a placeholder of its own."""
@@ -319,7 +323,7 @@ class LoopRun:
                 value = self.value_of(x)
                 if value is None or value.shape != cell.aval.shape:
                     self._loose(slot, leaves)
-                aval, boxed = self._joined(cell, value, x)
+                aval, boxed = widened(cell, value, x)
                 if aval != cell.aval:
                     if aval.dtype.kind != cell.aval.dtype.kind and self.marks.asks_kinds():
                         self.marks.unfit(self.known, f"`{slot.name}` becomes a number of another class")
@@ -336,13 +340,6 @@ class LoopRun:
         else:
             known.fresh.add(slot.name)
         self.marks.start_over()
-
-    def _joined(self, cell: Cell, value: Any, x: Any) -> tuple[Aval, bool]:
-        before, after = cell.aval, value.aval
-        weak = before.weak and after.weak
-        dtype = after.dtype if before.weak and not weak else before.dtype if after.weak and not weak and (
-            after.dtype.kind <= before.dtype.kind) else np.result_type(before.dtype, after.dtype)
-        return Aval(before.shape, dtype, weak), cell.boxed or getattr(x, "boxed", False)
 
     def value_of(self, x: Any) -> Any:
         """A leaf at the end of a step as a value; None for what cannot be on a tape."""
@@ -383,6 +380,7 @@ class LoopRun:
         loop = self.known.loop
         named = {slot.name: value for slot, value in zip(self.slots, found.values, strict=True)}
         self.found = found
+        self.aliases.after(found.values)
         lists = {grown.name: grown.real for grown in self.grown}
         return [*(named[n] for n in loop.names), *(lists.get(n, self.ending.get(n)) for n in loop.changed),
                 *(named[n] for n in loop.targets)]
@@ -397,4 +395,5 @@ class LoopRun:
 
     def result(self) -> Any:
         site = int(self.recorder.decide(self.found.code)) if len(self.sites) > 1 else RETURN
+        self.aliases.tie(RESULT, self.found.results[site])
         return self.found.results[site]

@@ -10,7 +10,7 @@ import numpy as np
 from jitad.tape.builder import Value
 from jitad.tape.types import Aval
 
-__all__ = ["Cell", "Variable", "Variant", "same"]
+__all__ = ["Cell", "Variable", "Variant", "same", "widened"]
 
 Ends = tuple[Any, list[Any]]                             # a tree and its leaves; the tree is None of what is not set
 
@@ -74,6 +74,15 @@ def same(a: Variant, b: Variant) -> bool:
     return a.left == b.left and [p[0] for p in a.path] == [p[0] for p in b.path] and len(ours) == len(theirs) and all(
         s == t and len(xs) == len(ys) and all(map(_alike, xs, ys))
         for (s, xs), (t, ys) in zip(ours, theirs, strict=True))
+
+
+def widened(cell: Cell, value: Value, x: Any) -> tuple[Aval, bool]:
+    """The type that serves what a cell has been and its `value` after a step, that of `x`; whether it is an array."""
+    before, after = cell.aval, value.aval
+    weak = before.weak and after.weak
+    dtype = after.dtype if before.weak and not weak else before.dtype if after.weak and not weak and (
+        after.dtype.kind <= before.dtype.kind) else np.result_type(before.dtype, after.dtype)
+    return Aval(before.shape, dtype, weak), cell.boxed or getattr(x, "boxed", False)
 
 
 def _alike(x: Any, y: Any) -> bool:

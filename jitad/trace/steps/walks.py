@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from jitad.primitives.core import cast
 from jitad.tape.builder import Value
 from jitad.trace.dispatch import plain
-from jitad.trace.values.local import local
+from jitad.trace.values.local import LocalArray, local
 
 __all__ = ["Zipped", "Walk", "walk_over"]
 
@@ -26,16 +26,31 @@ class Zipped:
 
 
 class Walk:
-    """`length` elements; ``at(t)`` is the one at a traced position."""
+    """`length` elements; ``at(t)`` is the one at a traced position. `copied` are the arrays of which it walks copies:
+    true as long as no step writes them."""
 
-    def __init__(self, length: int, at: Callable[[Any], Any]) -> None:
-        self.length, self.at = length, at
+    def __init__(self, length: int, at: Callable[[Any], Any], copied: Sequence[Any] = ()) -> None:
+        self.length, self.at, self.copied = length, at, copied
+        self._before = [*map(_content, copied)]
+
+    def is_steady(self) -> bool:
+        return [*map(_content, self.copied)] == self._before
 
 
-def walk_over(recorder: Any, things: Any) -> Walk | None:
-    """The walk over `things`; None where an element at a traced position cannot be told."""
+def _content(array: Any) -> Any:
+    """What tells whether an array has been written."""
+    own = array.memory if type(array) is LocalArray else array
+    storage = getattr(own, "storage", None)
+    if storage is None:
+        return np.asarray(own.owner).tobytes() if own is not array else 0
+    return storage.version
+
+
+def walk_over(recorder: Any, things: Any, doubt: Callable[[], Any]) -> Walk | None:
+    """The walk over `things`; None where an element at a traced position cannot be told. `doubt` raises, where an
+    element is written that is a copy."""
     if isinstance(things, Zipped):
-        return _several(recorder, things)
+        return _several(recorder, things, doubt)
     if isinstance(things, range):
         return Walk(len(things), lambda t: _affine(t, things.start, things.step, weak=True))
     array = plain(things)
@@ -43,10 +58,14 @@ def walk_over(recorder: Any, things: Any) -> Walk | None:
         return Walk(array.shape[0], lambda t: things[t])
     if isinstance(array, np.ndarray) and array.ndim and array.dtype.kind in "fiub" and len(array):
         if array.ndim == 1 and array.dtype == np.int64 and len(array) > 1 and len({*np.diff(array).tolist()}) == 1:
-            return Walk(len(array), lambda t: _affine(t, int(array[0]), int(array[1] - array[0]), weak=False))
+            first, step = int(array[0]), int(array[1] - array[0])
+            return Walk(len(array), lambda t: _affine(t, first, step, weak=False),
+                        [things] if type(things) is LocalArray else [])
+        if type(things) is LocalArray:
+            return Walk(len(array), lambda t: things[t])
         return Walk(len(array), lambda t: recorder.value(recorder.const(array).number)[t])
     if type(things) in (list, tuple) and things:
-        return _listed(recorder, things)
+        return _listed(recorder, things, doubt)
     return None
 
 
@@ -58,24 +77,25 @@ def _affine(t: Any, start: int, step: int, weak: bool) -> Any:
     return number
 
 
-def _several(recorder: Any, things: Zipped) -> Walk | None:
+def _several(recorder: Any, things: Zipped, doubt: Callable[[], Any]) -> Walk | None:
     kind, args, options = things.kind, things.args, things.kwargs
     if kind is builtins.reversed and len(args) == 1 and not isinstance(args[0], Zipped):
-        return walk_over(recorder, args[0][::-1]) if hasattr(type(args[0]), "__getitem__") else None
-    parts = [walk_over(recorder, arg) for arg in (args[:1] if kind is builtins.enumerate else args)]
+        return walk_over(recorder, args[0][::-1], doubt) if hasattr(type(args[0]), "__getitem__") else None
+    parts = [walk_over(recorder, arg, doubt) for arg in (args[:1] if kind is builtins.enumerate else args)]
     if not parts or any(part is None for part in parts):
         return None
     length = min(part.length for part in parts)                     # type: ignore[union-attr]
+    copied = [array for part in parts for array in part.copied]     # type: ignore[union-attr]
     if kind is builtins.enumerate:
         start = options.get("start", args[1] if len(args) > 1 else 0)
-        return Walk(length, lambda t: (_affine(t, start, 1, weak=True), parts[0].at(t))) if (       # type: ignore[union-attr]
-            type(start) is int) else None
+        return Walk(length, lambda t: (_affine(t, start, 1, weak=True), parts[0].at(t)),            # type: ignore[union-attr]
+                    copied) if type(start) is int else None
     if kind is builtins.zip and not (options.get("strict") and len({p.length for p in parts}) > 1):  # type: ignore[union-attr]
-        return Walk(length, lambda t: tuple(part.at(t) for part in parts))                          # type: ignore[union-attr]
+        return Walk(length, lambda t: tuple(part.at(t) for part in parts), copied)                  # type: ignore[union-attr]
     return None
 
 
-def _listed(recorder: Any, things: Any) -> Walk | None:
+def _listed(recorder: Any, things: Any, doubt: Callable[[], Any]) -> Walk | None:
     """Numbers of one kind, or arrays of one shape, as rows of one array."""
     items = [plain(x) for x in things]
     kinds = {type(x) for x in items}
@@ -94,5 +114,7 @@ def _listed(recorder: Any, things: Any) -> Walk | None:
     def at(t: Any) -> Any:
         element = rows[t]
         element.weak = weak
+        if element.ndim:
+            element.home.doubt = doubt
         return element
-    return Walk(len(items), at)
+    return Walk(len(items), at, [x for x in things if getattr(x, "ndim", 0)])

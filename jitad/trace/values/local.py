@@ -10,6 +10,7 @@ without asking, and would read what was there before. Here every access asks. Me
 from __future__ import annotations
 
 import gc
+import itertools
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -19,16 +20,18 @@ import numpy as np
 from jitad.errors import MutationError
 from jitad.tape.builder import Builder, Value
 from jitad.trace import ufuncs
+from jitad.trace.arrays.indexing import is_view
 from jitad.trace.arrays.storage import Storage, constant
 from jitad.trace.arrays.windows import window_of
-from jitad.trace.dispatch import as_value, builder_in, call, not_mutable, noted_line, plain, refused
+from jitad.trace.dispatch import as_value, builder_in, call, not_mutable, noted_line, plain, refused, stand_in
 from jitad.trace.values.flat import FlatElements
 from jitad.trace.values.pairs import Complex
 from jitad.trace.values.tracer import Tracer
 
-__all__ = ["LocalArray", "LocalMemory", "local"]
+__all__ = ["LocalArray", "LocalMemory", "local", "memories"]
 
 KINDS = "biufc"
+memories = itertools.count(1)                            # a number for each, in their order
 
 
 class _Owner(np.ndarray):
@@ -41,13 +44,14 @@ class _Owner(np.ndarray):
 class LocalMemory:
     """Concrete elements, and the storage that follows them once something traced is stored."""
 
-    __slots__ = ("__weakref__", "exports", "imaginary", "owner", "start", "storage")
+    __slots__ = ("__weakref__", "exports", "imaginary", "owner", "serial", "start", "storage")
 
     def __init__(self, array: np.ndarray):
         order: Any = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
         self.owner: Any = np.ndarray.__new__(_Owner, array.shape, array.dtype, order=order)
         self.owner[...] = array
         self.owner.memory = weakref.ref(self)
+        self.serial = next(memories)
         self.start = self.owner.__array_interface__["data"][0]
         self.exports: list[weakref.ref[np.ndarray]] = []
         self.storage: Storage | None = None                        # of the real parts, if the elements are complex
@@ -196,6 +200,9 @@ class LocalArray:
         current, index = self.jitad_current, plain(index)
         if isinstance(current, Value) or builder_in(index) is None:
             return local(current[index])
+        if is_view(index) and self.array.flags.writeable and stand_in(self.array.shape)[tuple(
+                0 if isinstance(e, Value) else e for e in (index if type(index) is tuple else (index,)))].ndim:
+            return self.written_by(index)[index]         # of which all writes are known
         return on_tape(builder_in(index), current)[index]
 
     def __setitem__(self, index: Any, value: Any) -> None:

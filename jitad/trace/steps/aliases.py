@@ -1,0 +1,116 @@
+"""Arrays that a variable of a loop shares with others: after a step it is a placeholder, which shares with nothing.
+
+Where a write would have to be seen through another name, the loop is recorded step by step, as Python walks it.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
+
+from jitad.trace.arrays.storage import Storage
+from jitad.trace.captures.objects.standins import Poison
+from jitad.trace.pytree import leaves_of
+from jitad.trace.steps.changed import is_array, storage_of
+from jitad.trace.values.local import LocalArray, memories
+
+__all__ = ["RESULT", "Aliases", "is_lost"]
+
+RESULT = "return"                                        # what a step returns, among the names of variables
+
+
+class Aliases:
+    """What the variables of a loop share. `kept` are arrays that steps have put into a list."""
+
+    def __init__(self, run: Any) -> None:
+        self.run = run
+        self.kept: dict[int, Storage] = {}
+        self._shared: dict[str, dict[int, Storage]] = {}
+        self._pinned: set[str] = set()
+        self._memories = 0
+
+    def begin(self) -> None:
+        """At the head of a step."""
+        self._memories = next(memories)
+        for slot, head in zip(self.run.slots, self.run.heads, strict=False):
+            self.tie(slot.name, head)
+
+    def end(self, names: dict[str, Any]) -> None:
+        """At the end of a step."""
+        for slot in self.run.slots:
+            if slot.name in names and slot.name not in self.run.known.stored:
+                self.note(slot.name, names[slot.name])
+
+    def after(self, values: Sequence[Any]) -> None:
+        """After the loop, when these are the variables."""
+        loop = self.run.known.loop
+        for slot, value in zip(self.run.slots, values, strict=True):
+            if slot.name in loop.elsewhere or slot.name not in loop.first:
+                self.tie(slot.name, value)
+
+    def doubt(self) -> NoReturn:
+        """What a write or a read calls that would have to know of the other name."""
+        self.run.marks.unfit(self.run.known, "an array of its steps has another name")
+        raise AssertionError
+
+    def keep(self, leaf: Any) -> None:
+        """An array is put into a list: later writes to it would be seen there."""
+        if not (is_array(leaf) and leaf.ndim):
+            return
+        storage = storage_of(self.run.recorder, leaf, trace=True)
+        if storage is None or any(storage is other.storage for other in self.run.stored):
+            self.doubt()
+        elif not storage.owner:
+            self.kept[id(storage)] = storage
+            storage.doubt = self.doubt
+
+    def note(self, name: str, value: Any) -> None:
+        """What a variable is at the end of a step."""
+        found = self._shared.setdefault(name, {})
+        before = len(found) + (name in self._pinned)
+        for leaf in _arrays(value):
+            found.update((id(s), s) for s in self._origins(leaf))
+            if id(getattr(leaf, "storage", None)) in self.kept:
+                self._pinned.add(name)
+        if len(found) + (name in self._pinned) > before:
+            self.run.marks.version += 1                  # steps that were recorded without are recorded again
+
+    def _origins(self, array: Any) -> list[Storage]:
+        """The memory that an array shows, or may show, if it was there before this step."""
+        run = self.run
+        if type(array) is LocalArray:
+            older = array.memory.serial < self._memories
+            storage = storage_of(run.recorder, array, trace=older)
+            return [] if storage is None else [storage] if older else _rivals(storage)
+        storage = array.storage
+        if storage is None:
+            return [] if array.number >= run.since else [array.home]
+        older = storage.born < run.moment or storage.made < run.since
+        return [storage] if older else _rivals(storage)
+
+    def tie(self, name: str, value: Any) -> None:
+        """A placeholder for the variable, or what it is after the loop."""
+        shared = self._shared.get(name, {})
+        for leaf in _arrays(value) if shared or name in self._pinned else ():
+            home = storage_of(self.run.recorder, leaf, trace=True)
+            if home is None:
+                continue
+            if name in self._pinned or any(s.owner for s in shared.values()):
+                home.doubt = self.doubt
+            for storage in shared.values():
+                if storage is not home:
+                    home.may_share_with(storage, self.doubt)
+
+
+def _arrays(value: Any) -> Iterator[Any]:
+    for leaf in () if type(value) is Poison else leaves_of(value)[0]:
+        if is_array(leaf) and leaf.ndim:
+            yield leaf
+
+
+def _rivals(storage: Storage) -> list[Storage]:
+    return [rival for known, _ in storage.rivals if (rival := known()) is not None]
+
+
+def is_lost(leaf: Any) -> bool:
+    """Whether an array cannot be told any more, since what may be the same memory was written."""
+    return getattr(getattr(leaf, "storage", None), "lost", None) is not None
