@@ -134,6 +134,12 @@ def _sequence(value: Any, recur: _Recur) -> Frozen:
     return (type(value).__name__, tuple(map(recur, tuple(value))))
 
 
+def _function(function: FunctionType) -> Frozen:
+    # Functions of a library that one decorator has made share their code, and may have rules: their names differ.
+    names = (function.__module__, function.__qualname__) if function.__closure__ else ()
+    return ("function", code_key(function), *names)
+
+
 _ITSELF: frozenset[type] = frozenset({str, bytes, type(None), type(...), type(NotImplemented)})
 
 _ATOMS: dict[type, Callable[[Any], Frozen]] = {
@@ -143,7 +149,7 @@ _ATOMS: dict[type, Callable[[Any], Frozen]] = {
     complex: lambda v: ("complex", v.real.hex(), v.imag.hex()),
     range: lambda v: ("range", v.start, v.stop, v.step),
     bytearray: lambda v: ("bytearray", bytes(v)),
-    FunctionType: lambda v: ("function", code_key(v)),
+    FunctionType: lambda v: _function(v),
     **dict.fromkeys(
         (fractions.Fraction, datetime.timedelta, datetime.date, pathlib.PurePosixPath, pathlib.PureWindowsPath,
          pathlib.PosixPath, pathlib.WindowsPath),

@@ -386,7 +386,16 @@ def _settled(x: Any, name: str) -> Any:
     if x.dtype.kind not in "iub" and (name not in _ORDERS or x.ndim or x.dtype.kind != "f"):
         return x
     builder: Any = x.builder
-    found: Any = builder.decide_all(x) if hasattr(builder, "decide_all") else None
-    if found is None:
+    if not hasattr(builder, "decide_all"):
         return x
+    if x.dtype.kind == "f" and not np.isinf(x):          # it may be differentiated by
+        return x
+    return order_of(x)
+
+
+def order_of(x: Any) -> Any:
+    """A plain number, or array: what the traced one is, which the tape is for."""
+    if builder_in(x) is None:
+        return x
+    found = x.builder.decide_all(x)
     return found if found.ndim else found.item()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from jitad.primitives.core import cast
+from jitad.primitives.core import cast, select
 from jitad.primitives.scan import Scanned, transplant
 from jitad.primitives.view import broadcast_to, transpose
 from jitad.tape.builder import Builder, Value
@@ -61,6 +61,7 @@ class Body:
         """The body's tape, and its invariants. With `since`, all nodes from that number on belong to the body, also
         those that do not depend on the step: they are computed only if the step is done."""
         self.recorder.bodies -= 1
+        outputs = self._required(outputs, since)
         nodes, wanted = self.recorder.nodes, [v.number for v in outputs]       # an array's node may be made only now
         inside = _dependent(nodes, [v.number for v in self._placeholders()])
         if since is not None:
@@ -82,6 +83,19 @@ class Body:
             take(self.position.number, self.names[self.position.number])
         results = transplant(nodes, leaves, wanted, body)
         return body.finish(results), [Value(self.recorder, n) for n in invariants]
+
+    def _required(self, outputs: Sequence[Value], since: int | None) -> Sequence[Value]:
+        """The outputs, NaN where something does not hold that must hold in this body."""
+        recorder = self.recorder
+        if not recorder.unmet:
+            return outputs
+        inside = _dependent(recorder.nodes, [v.number for v in self._placeholders()])
+        mine = [n for n, _ in recorder.unmet if n in inside or (since is not None and n >= since)]
+        recorder.unmet = [u for u in recorder.unmet if u[0] not in mine]
+        with recorder.plain():
+            for number in mine:
+                outputs = [_where(Value(recorder, number), v) if v.dtype.kind == "f" else v for v in outputs]
+        return outputs
 
     def _placeholders(self) -> list[Value]:
         return [*self.carries, *self.elements, *([] if self.position is None else [self.position])]
@@ -140,6 +154,12 @@ _AFFINE: dict[Primitive, Callable[..., Affine | None]] = {
     TABLE["sub"]: lambda a, b: (a[0] - b[0], a[1] - b[1]),
     TABLE["mul"]: lambda a, b: None if a[1] and b[1] else (a[0] * b[0], a[0] * b[1] + a[1] * b[0]),
 }
+
+
+def _where(holds: Value, value: Value) -> Value:
+    """The value, or NaN."""
+    nan = value.builder.lift(np.array(np.nan, value.dtype))
+    return select(broadcast_to(holds, value.shape), value, broadcast_to(nan, value.shape))
 
 
 def _dependent(nodes: Sequence[Node], placeholders: Sequence[int]) -> set[int]:

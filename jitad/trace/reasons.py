@@ -118,7 +118,7 @@ REFUSED: dict[str, dict[str, str]] = {
     },
     "scipy.integrate": {
         "calls back": """BDF DOP853 DenseOutput LSODA OdeSolution OdeSolver RK23 RK45 Radau complex_ode cubature nsum
-            ode qmc_quad quadrature romberg solve_bvp tanhsinh tplquad""",
+            ode qmc_quad quadrature romberg solve_bvp tanhsinh""",
         "no rule yet": "cumulative_simpson",
         "roots and nodes": "lebedev_rule newton_cotes",
     },

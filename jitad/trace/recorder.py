@@ -117,6 +117,7 @@ class Recorder(Builder):
         self.bodies = 0                                  # of loops and branches that are being recorded
         self.fallible: list[int] = []                    # nodes that may fail, which nothing would catch
         self.required: set[int] = set()                  # nodes whose numbers are finite, or the call fails
+        self.unmet: list[tuple[int, Exception]] = []     # what must hold in a loop's step, or raise this
         self._home = sys._getframe(1).f_code             # of whoever records: frames further out are the caller's
         self._concrete: dict[int, Any] = {}
         self._certain: set[int] = set()                  # nodes that `knows` has found to have numbers

@@ -13,6 +13,7 @@ from jitad.call.build.specialization import Specialization
 from jitad.call.request.request import Arguments, Request
 from jitad.call.request.results import Result
 from jitad.compile.llvm.fork_guard import gate
+from jitad.passes.differentiate.solutions import jacobian
 from jitad.passes.optimise.rewrites import optimised
 from jitad.passes.reroll.reroll import reroll
 from jitad.tape.builder import Value
@@ -56,7 +57,9 @@ def recorded(target: Target, request: Request, arguments: Arguments, loops: Loop
     """The function run on the arguments; with its loops re-rolled unless the tape machine may take it as it is, and
     with the seed, if the request has one, as further inputs."""
     from jitad.trace.record import record
+    from jitad.trace.scipy_rules.solvers.callbacks import differentiate_by
 
+    differentiate_by(jacobian)
     if suited(request):
         return record(target, arguments.args, arguments.kwargs, arguments.positional, loops)
     if not request.seed_name:

@@ -58,6 +58,17 @@ class _Equation:
         return reshape(solve(mT(matrix) if transposed else matrix, column), shape)
 
 
+def jacobian(result: Value, point: Value) -> Value:
+    """The derivative of a vector by a vector, a row for each element of the result; of a number, its gradient. Appended
+    to their builder."""
+    builder, n = result.builder, result.aval.size
+    if not result.ndim:
+        (gradient,) = pullback(builder, [result], [builder.lift(np.ones((), result.dtype))], [point])
+        return gradient
+    (rows,) = pullback(builder, [result], [builder.lift(np.eye(n, dtype=result.dtype))], [point], n)
+    return rows
+
+
 @VJPS("solution")
 def _vjp(ct: Value, y: Value, found: Value, *reads: Value, tape: Tape, apart: int,
          minimum: bool) -> list[Value | None]:

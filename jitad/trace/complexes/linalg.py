@@ -13,7 +13,7 @@ import numpy as np
 
 from jitad.primitives.linalg.spectral import column
 from jitad.trace.complexes.functions import magnitude, rule
-from jitad.trace.dispatch import builder_in, call, refused
+from jitad.trace.dispatch import builder_in, call, order_of, refused
 from jitad.trace.numpy_rules.algebra.factors import decomposed, singular_values
 from jitad.trace.numpy_rules.algebra.linalg import check_square
 from jitad.trace.values.pairs import Complex, as_complex, pair, parts_of
@@ -178,7 +178,7 @@ def _norms(function: Any, entrywise: Callable[..., bool]) -> None:
     def norm(x: Any, *args: Any, **kwargs: Any) -> Any:
         if not entrywise(np.ndim(x), *args, **kwargs):
             given = dict(zip(("ord", "axis", "keepdims"), args, strict=False)) | kwargs
-            order, axis = given.get("ord"), given.get("axis")
+            order, axis = order_of(given.get("ord")), given.get("axis")
             if order in (2, -2, "nuc") and (np.ndim(x) == 2 if axis is None else tuple(axis) == (-2, -1)):
                 return _of_values(x, order, given.get("keepdims", False))
             raise refused(builder_in(x), f"{function.__module__}.{function.__name__} of complex values with this order",

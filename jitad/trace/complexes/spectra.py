@@ -16,15 +16,13 @@ from jitad.trace.attempts import require_finite
 from jitad.trace.complexes.functions import rule
 from jitad.trace.complexes.linalg import doubled, halved, matrix, square, svdvals
 from jitad.trace.dispatch import builder_in, call, refused
-from jitad.trace.numpy_rules.algebra.factors import eigen_pairs, eigen_values, only_right
+from jitad.trace.numpy_rules.algebra.factors import EighResult, SVDResult, eigen_pairs, eigen_values, only_right
 from jitad.trace.values.pairs import Complex, pack, pair, parts_of
 
 FORMS: dict[str, Callable[..., Any]] = {}
 """What functions of scipy.linalg are of complex arguments, by name."""
-DOUBLED = frozenset({"expm", "sqrtm", "logm"})            # those of the real matrix of twice the size
-
-_EighResult = type(np.linalg.eigh(np.eye(1)))
-_SVDResult = type(np.linalg.svd(np.eye(1)))
+DOUBLED = frozenset("expm sqrtm logm signm cosm sinm tanm coshm sinhm tanhm fractional_matrix_power".split())
+"""Those that are of the real matrix of twice the size."""
 
 
 def form(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -40,9 +38,9 @@ def substitute(original: Any, impl: Callable[..., Any]) -> Callable[..., Any]:
     return partial(_of_doubled, impl) if name in DOUBLED else FORMS.get(name, impl)
 
 
-def _of_doubled(impl: Callable[..., Any], A: Any, **options: Any) -> Any:
+def _of_doubled(impl: Callable[..., Any], A: Any, *args: Any, **options: Any) -> Any:
     a = square(A)
-    return halved(impl(doubled(a), **options), a.shape[-1], a.shape[-1])
+    return halved(impl(doubled(a), *args, **options), a.shape[-1], a.shape[-1])
 
 
 def _traced(builder: Any, packed: Any) -> Any:
@@ -59,7 +57,7 @@ def eigh(a: Any, UPLO: str = "L") -> Any:
     y = rows.heigh(_traced(a.builder, pack(a)), upper=True) if UPLO.upper() == "U" else rows.heigh(
         _traced(a.builder, pack(a)))
     vectors = rows.vectors(y, 1, a.shape[-1])
-    return _EighResult(rows.column(y, 0), pair(vectors.re, vectors.im))  # type: ignore[arg-type]
+    return EighResult(rows.column(y, 0), pair(vectors.re, vectors.im))  # type: ignore[arg-type]
 
 
 @form("eigh")
@@ -92,15 +90,18 @@ def eigvals(a: Any) -> Any:
 
 
 @form("eig")
-def scipy_eig(a: Any, b: Any = None, left: bool = False, right: bool = True, **options: Any) -> Any:
+def scipy_eig(a: Any, b: Any = None, left: bool = False, right: bool = True, *,
+              check_finite: bool = True, **options: Any) -> Any:
     only_right(builder_in(a, b), b, left, options)
+    require_finite(check_finite, a)
     values, vectors = eig(matrix(a))
     return (values, vectors) if right else values
 
 
 @form("eigvals")
-def scipy_eigvals(a: Any, b: Any = None, **options: Any) -> Any:
+def scipy_eigvals(a: Any, b: Any = None, *, check_finite: bool = True, **options: Any) -> Any:
     only_right(builder_in(a, b), b, False, options)
+    require_finite(check_finite, a)
     return eigvals(matrix(a))
 
 
@@ -120,11 +121,13 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
                       "pass full_matrices=False: the vectors beyond are any basis of what is left")
     packed = _traced(a.builder, pack(a))
     s, left, right = rows.csvd_parts(rows.csvd(packed), packed)
-    return _SVDResult(pair(left.re, left.im), s, pair(right.H.re, right.H.im))  # type: ignore[arg-type]
+    return SVDResult(pair(left.re, left.im), s, pair(right.H.re, right.H.im))  # type: ignore[arg-type]
 
 
 @form("svd")
-def scipy_svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, **options: Any) -> Any:
+def scipy_svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, *, check_finite: bool = True,
+              **options: Any) -> Any:
+    require_finite(check_finite, a)
     result = svd(a, full_matrices, compute_uv)
     return tuple(result) if compute_uv else result
 
@@ -157,6 +160,7 @@ def _as_numpy(function: Any, count: int = 1) -> None:
             name = function.__name__
             raise refused(builder_in(args, options), f"scipy.linalg.{name} of complex matrices with options",
                           f"use numpy.linalg.{name}")
+        require_finite(check_finite, *(x for x in args if np.ndim(x)))
         return call(function, *args)
 
 

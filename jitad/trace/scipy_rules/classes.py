@@ -17,7 +17,7 @@ from jitad.trace.dispatch import as_value, noted_line, plain, refused
 from jitad.trace.recorder import Recorder, current
 
 __all__ = ["CLASSES", "StandIn", "held", "lifted", "made", "method", "name_of_class", "of_instance", "require",
-           "stands_for", "this_recorder"]
+           "scipy_class", "stands_for", "this_recorder"]
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,13 @@ def name_of_class(cls: type) -> str:
 def of_instance(rule: ClassRule, value: Any, take: Callable[[tuple[str, ...]], Any]) -> Any:
     """The stand-in for an instance; `take` says what is in the place of the attribute at a path."""
     return rule.of(type(value), *(take(tuple(name.split("."))) for name in rule.holds))
+
+
+def scipy_class(name: str) -> Any:
+    """A class of scipy.interpolate's."""
+    from scipy import interpolate
+
+    return getattr(interpolate, name)
 
 
 def held(value: Any, path: tuple[str, ...]) -> Any:
@@ -116,13 +123,20 @@ def lifted(value: Any) -> Any:
 
 
 def require(condition: Value, error: Exception) -> None:
-    """`error`, unless the condition holds for all elements; a guard, where it is known that it does."""
+    """`error`, unless the condition holds for all elements: a guard, where it is known that it does; in the step of a
+    loop, which can not raise, what the step gives is NaN where it does not hold."""
     recorder: Any = condition.builder
-    if not hasattr(recorder, "knows") or not recorder.knows(condition.number):
-        return                                           # of steps of a loop
+    if not hasattr(recorder, "knows"):
+        return                                           # a rule that is applied to a tape: it was asked before
     whole: Any = condition
-    if condition.ndim:
-        with recorder.plain():
+    with recorder.plain():
+        if condition.ndim:
             whole = TABLE["reduce_all"](Value(recorder, condition.number), axes=tuple(range(condition.ndim)))
-    if not recorder.decide(whole):
+        known = recorder.knows(condition.number)
+        if not known:
+            for number, flag in recorder.explorer.taken if recorder.explorer is not None else ():
+                asked = Value(recorder, number)
+                whole = TABLE["logical_or"](whole, TABLE["logical_not"](asked) if flag else asked)
+            recorder.unmet.append((whole.number, error))
+    if known and not recorder.decide(whole):
         raise error

@@ -11,7 +11,7 @@ import numpy as np
 
 from jitad.primitives.scipy_ufuncs import ufuncs as sp
 from jitad.trace.arrays.choice import choose
-from jitad.trace.dispatch import as_value, lift_with, refused
+from jitad.trace.dispatch import as_value, builder_in, lift_with, refused
 from jitad.trace.substitutes import substitute
 from jitad.trace.ufuncs import as_float
 
@@ -64,9 +64,17 @@ def hmean(a: Any, axis: Any = 0, dtype: Any = None, *, weights: Any = None, nan_
 @substitute("scipy.stats", "pmean")
 def pmean(a: Any, p: Any, *, axis: Any = 0, dtype: Any = None, weights: Any = None, nan_policy: str = "propagate",
           keepdims: bool = False) -> Any:
-    if p == 0:
+    if np.ndim(p):
+        raise ValueError("Power mean only defined for exponent of type int or float.")
+    traced = builder_in(p) is not None
+    if p == 0:                                           # a recorded branch
+        if traced:
+            raise refused(as_value(builder_in(p), p), "scipy.stats.pmean with a traced power that is 0",
+                          "use scipy.stats.gmean, whose derivative by the power is no other formula's")
         return gmean(a, axis, dtype, weights, nan_policy=nan_policy, keepdims=keepdims)
-    return _mean("pmean", a, axis, dtype, weights, nan_policy, keepdims,
+    if np.isinf(p):
+        raise NotImplementedError("Power mean only implemented for finite `p`")
+    return _mean("pmean", lift_with(a, weights, p), axis, dtype, weights, nan_policy, keepdims,
                  lambda x: choose(x < 0, np.nan, np.power(x, p)), lambda x: np.power(x, 1.0 / p))
 
 

@@ -111,6 +111,8 @@ def romb(y: Any, dx: Any = 1.0, axis: int = -1, show: bool = False) -> Any:
 
 @substitute("scipy.integrate", "fixed_quad", calls=True)
 def fixed_quad(func: Callable[..., Any], a: Any, b: Any, args: Any = (), n: int = 5) -> tuple[Any, None]:
+    if any(builder_in(x) is None and np.isinf(x) for x in (a, b)):
+        raise ValueError("Gaussian quadrature is only available for finite limits.")
     x, w = np.polynomial.legendre.leggauss(n)
     points = (b - a) * (x + 1) / 2.0 + a
     return (b - a) / 2.0 * np.sum(w * func(points, *args), axis=-1), None

@@ -7,7 +7,7 @@ import numpy as np
 
 from jitad.primitives import linalg as rows
 from jitad.primitives.linalg.matrices import matmul
-from jitad.trace.dispatch import lift_all
+from jitad.trace.dispatch import builder_in, lift_all, lift_with
 from jitad.trace.numpy_rules.algebra.linalg import check_square
 from jitad.trace.substitutes import substitute
 from jitad.trace.ufuncs import as_float
@@ -40,7 +40,9 @@ def logm(A: Any, **options: Any) -> Any:
     where there is none."""
     a, roots = check_square(as_float(lift_all(A)[0])), 0
     one = np.eye(a.shape[-1], dtype=a.dtype)
-    while roots < LARGEST_ROOT and not np.all(np.sum(np.absolute(a - one), axis=-2) < 0.2):      # a recorded branch
+    while not np.all(np.sum(np.absolute(a - one), axis=-2) < 0.2):                               # a recorded branch
+        if roots == LARGEST_ROOT:
+            raise np.linalg.LinAlgError("the matrix has no real logarithm: it is singular, or not finite")
         a, roots = rows.sqrtm(a), roots + 1
     x = a - one
     total: Any = None
@@ -52,7 +54,12 @@ def logm(A: Any, **options: Any) -> Any:
 
 @substitute("scipy.linalg", "fractional_matrix_power")
 def fractional_matrix_power(A: Any, t: Any) -> Any:
-    return expm(logm(A) * t)
+    """A whole power of any matrix; another one by the real logarithm."""
+    if np.ndim(t):
+        raise TypeError("the power must be a number")
+    if builder_in(t) is None and t == int(t):
+        return np.linalg.matrix_power(check_square(as_float(lift_all(A)[0])), int(t))
+    return expm(logm(lift_with(A, t)) * t)
 
 
 @substitute("scipy.linalg", "signm")

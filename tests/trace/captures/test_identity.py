@@ -6,6 +6,7 @@ import operator
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 import jitad
 from jitad import jit, jit_grad
@@ -124,3 +125,10 @@ def test_an_object_is_no_longer_the_same():
     finally:
         HOLDER.b = before
     assert g(x3) == 2.0 * x3[0]
+
+
+def test_functions_that_one_decorator_has_made_are_different_ones():
+    """Functions of scipy.linalg share the code of a wrapper."""
+    matrix = np.array([[1.0, 0.2], [0.3, 2.0]])
+    for function in (scipy.linalg.cosm, scipy.linalg.sinm, scipy.linalg.tanm):
+        np.testing.assert_allclose(jit(lambda t, f=function: f(matrix * t))(0.5), function(matrix * 0.5), rtol=1e-12)

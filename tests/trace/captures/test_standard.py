@@ -35,8 +35,9 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from jitad import CaptureError, jit
+from jitad import CaptureError, jit, value_and_grad
 from tests.helpers.public import x3
+from tests.helpers.solvers import differences
 
 LOG = logging.getLogger("tests.trace.captures")
 TEXT = io.StringIO("abc")
@@ -189,3 +190,18 @@ def test_the_order_of_texts_in_a_set_is_that_of_the_process(tmp_path):
     for seed in ("1", "2"):
         environment = {**os.environ, "PYTHONHASHSEED": seed, "JITAD_CACHE_DIR": str(tmp_path)}
         subprocess.run([sys.executable, str(file)], check=True, env=environment, timeout=120)
+
+
+def test_statistics_of_plain_data_about_what_is_traced():
+    data = [1.0, 3.0, 4.5]
+
+    def total(x):
+        return (statistics.variance(data, x[0]) + statistics.pvariance(data, x[1]) + statistics.fmean(data, list(x))
+                + statistics.harmonic_mean(data, weights=list(x)))
+    x = np.array([1.0, 2.0, 0.3])
+    value, gradient = value_and_grad(total)(x)
+    np.testing.assert_allclose(value, total(x), rtol=1e-14)
+    np.testing.assert_allclose(gradient, differences(total, (x,))[0], rtol=1e-6)
+    for weights in ([1.0, 2.0], [0.0, 0.0, 0.0]):
+        with pytest.raises(statistics.StatisticsError, match=r"same length|non-zero"):
+            jit(lambda x, w=weights: statistics.fmean(list(x), w))(x)

@@ -163,3 +163,12 @@ def test_a_covariance_that_is_refused() -> None:
         g = jit(by_class)
         with compiling(3):
             np.testing.assert_allclose([g(x) for x in order], [by_class(x) for x in order], rtol=1e-12)
+
+
+def test_complex_matrices():
+    for function in (sl.eig, sl.eigvals, sl.svd, sl.svdvals, sl.inv, sl.det, sl.pinv, sl.norm):
+        compiled = jit(lambda t, f=function: np.sum(np.abs(f((1 + 0.5j) * t * B[:, None] * B + EYE)[0] if f in (
+            sl.eig, sl.svd) else f((1 + 0.5j) * t * B[:, None] * B + EYE))))
+        assert np.isfinite(compiled(1.0))
+        with pytest.raises(ValueError, match="infs or NaNs"):
+            compiled(np.nan)

@@ -4,12 +4,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.stats
 
 import jitad.trace.record  # noqa: F401  (fills the tables)
+from jitad import jit, value_and_grad
 from jitad.errors import UnsupportedOperationError
 from jitad.tape.evaluate import evaluate
 from jitad.trace.substitutes import SUBSTITUTES
 from tests.helpers.cases.functions import check_gradient, data, plain, tape_of
+from tests.helpers.solvers import agrees, differences
 
 SQUARE, BATCH, TALL, WIDE, PAIR = (3, 3), (2, 3, 3), (4, 3), (2, 4), ((3, 3), (3, 3))
 
@@ -187,3 +190,38 @@ def test_what_the_libraries_refuse_raises_the_same(function, shapes):
     with pytest.raises(type(expected.value)) as caught:
         tape_of(function, *args)
     assert str(caught.value).split()[:3] == str(expected.value).split()[:3]
+
+
+Z = np.array([[2.0, 2.0], [2.0, 5.0]]) + 0.3j * np.array([[1.0, -1.0], [0.5, 0.2]])
+
+
+def test_functions_of_complex_matrices_and_powers():
+    names = "cosm sinm tanm coshm sinhm tanhm signm expm logm sqrtm".split()
+
+    def total(t, power):
+        found = sum(np.sum(np.abs(getattr(scipy.linalg, name)(Z * t)) ** 2) for name in names)
+        powers = [scipy.linalg.fractional_matrix_power(a * t, q) for a in (Z, Z.real) for q in (power, 2, -1.0)]
+        return found + sum(np.sum(np.abs(p)) for p in powers)
+    agrees(total, 0.3, 0.4)
+    singular = np.array([[1.0, 2.0], [2.0, 4.0]])
+    np.testing.assert_allclose(jit(lambda a: scipy.linalg.fractional_matrix_power(a, 3))(singular), 25 * singular)
+    for function in (lambda a: scipy.linalg.logm(a) + a, lambda a: scipy.linalg.fractional_matrix_power(a, 0.5)):
+        with pytest.raises(np.linalg.LinAlgError, match=r"no real (logarithm|square root)"):
+            jit(function)(np.diag([0.0, 1.0]))
+
+
+def test_norms_are_differentiated_by_their_order():
+    norms = lambda x, p: (np.linalg.norm(x, p) + scipy.linalg.norm(x, p) + np.linalg.vector_norm(x, ord=p)
+                          + np.linalg.norm(x * (1 + 0.3j), ord=p, axis=0) + scipy.stats.pmean(np.abs(x), p))
+    compiled, x = value_and_grad(norms, argnums=1), np.array([1.0, -2.0, 5.0])
+    for p in (1.0, 2.0, 3.5, -1.5):
+        value, slope = compiled(x, p)
+        np.testing.assert_allclose(value, norms(x, p), rtol=1e-12)
+        np.testing.assert_allclose(slope, differences(lambda p: norms(x, float(p)), (p,))[0], rtol=1e-6)
+    of_matrix = jit(lambda x, p: np.linalg.norm(x, p) + np.linalg.cond(x, p) + np.linalg.norm(x[0], p))
+    for p in (1.0, 2.0, -2.0, np.inf, 1.0):
+        x = np.array([[1.0, 2.0], [3.0, 5.0]])
+        np.testing.assert_allclose(of_matrix(x, p), np.linalg.norm(x, p) + np.linalg.cond(x, p)
+                                   + np.linalg.norm(x[0], p))
+    with pytest.raises(UnsupportedOperationError, match="pmean with a traced power that is 0"):
+        jit(lambda p: scipy.stats.pmean(np.ones(3), p))(0.0)

@@ -21,8 +21,8 @@ from jitad.trace.ufuncs import as_float
 from jitad.trace.values.pairs import Complex, pair
 
 _EigResult = type(np.linalg.eig(np.eye(1)))
-_EighResult = type(np.linalg.eigh(np.eye(1)))
-_SVDResult = type(np.linalg.svd(np.eye(1)))
+EighResult = type(np.linalg.eigh(np.eye(1)))
+SVDResult = type(np.linalg.svd(np.eye(1)))
 _QRResult = type(np.linalg.qr(np.eye(1)))
 Absent = np._NoValue
 NOTHING = 1e-8             # relative size up to which singular values that are cut off count as zero in derivatives
@@ -53,7 +53,7 @@ def static(value: Any, like: Any, what: str) -> Any:
 def eigh(a: Any, UPLO: str = "L") -> Any:
     y = decomposed(a, UPLO)
     n = y.shape[-2]
-    return _EighResult(rows.column(y, 0), mT(rows.columns(y, 1, n + 1)))  # type: ignore[arg-type]
+    return EighResult(rows.column(y, 0), mT(rows.columns(y, 1, n + 1)))  # type: ignore[arg-type]
 
 
 @implements(np.linalg.eigvalsh)
@@ -116,7 +116,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
         raise refused(a, "numpy.linalg.svd with full_matrices=True of matrices that are not square",
                       "pass full_matrices=False: the vectors beyond are any basis of what is left")
     s, left, right = rows.svd_parts(rows.svd(a), a)
-    return _SVDResult(mT(left), s, right)  # type: ignore[arg-type]
+    return SVDResult(mT(left), s, right)  # type: ignore[arg-type]
 
 
 def mirrored(a: Any) -> Any:

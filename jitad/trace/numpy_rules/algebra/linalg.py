@@ -13,7 +13,7 @@ from jitad.tape.builder import Value
 from jitad.tape.types import TABLE
 from jitad.trace.arrays.choice import choose
 from jitad.trace.arrays.viewing import through_view
-from jitad.trace.dispatch import SOMETIMES, as_value, builder_in, implements, lift_all, refused
+from jitad.trace.dispatch import SOMETIMES, as_value, builder_in, implements, lift_all, order_of, refused
 from jitad.trace.numpy_rules.algebra.contract import matmul
 from jitad.trace.numpy_rules.reductions.reduce import axes_of, keep, max_, min_, root, sum_
 from jitad.trace.numpy_rules.shapes.shape import frozen, ravel
@@ -151,7 +151,8 @@ SOMETIMES[np.linalg.matrix_power] = lambda a, n: builder_in(n) is None and n == 
 @implements(np.linalg.norm)
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     x = as_float(lift_all(x)[0])
-    if axis is None and (ord is None or (ord in ("fro", "f") and x.ndim == 2) or (ord == 2 and x.ndim == 1)):
+    if axis is None and (ord is None or (x.ndim == 2 and ord in ("fro", "f")) or (
+            x.ndim == 1 and builder_in(ord) is None and ord == 2)):
         axes = tuple(range(x.ndim))
         return keep(root(sum_(np.square(x))), axes, keepdims, x.ndim)
     axes = tuple(range(x.ndim)) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, x.ndim)
@@ -164,7 +165,9 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
 
 def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     if builder_in(ord) is not None:
-        raise refused(x, "numpy.linalg.norm with a traced order", "pass the order as a static value")
+        if ord == 0:
+            raise refused(x, "numpy.linalg.norm with a traced order that is 0", "pass the order as a static value")
+        return _power_norm(x, ord, axes, keepdims)
     if ord is None or ord == 2:
         return root(sum_(np.square(x), axes, keepdims=keepdims))
     if ord == np.inf:
@@ -177,13 +180,18 @@ def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
         return sum_(np.absolute(x), axes, keepdims=keepdims)
     if isinstance(ord, str):
         raise ValueError(f"Invalid norm order '{ord}' for vectors")
-    total = sum_(np.absolute(x) ** float(ord), axes, keepdims=keepdims)
+    return _power_norm(x, float(ord), axes, keepdims)
+
+
+def _power_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    total = sum_(np.absolute(x) ** ord, axes, keepdims=keepdims)
     return total ** (1.0 / ord) if ord < 0 else choose(total == 0, 0.0, total ** (1.0 / ord))
 
 
 def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     if axes[0] == axes[1]:
         raise ValueError("Duplicate axes given.")
+    ord = order_of(ord)
     if ord in (None, "fro", "f"):
         return root(sum_(np.square(x), axes, keepdims=keepdims))
     if ord in (2, -2, "nuc"):

@@ -202,7 +202,10 @@ class Mapped:
         for way in self.ways:
             if way.error is not None:
                 found.append(Forbidden(way.taken, None, _raiser(way.error)))
-        return found
+        mine = [u for u in self.recorder.unmet if self.explorer.depends(u[0])]
+        self.recorder.unmet = [u for u in self.recorder.unmet if u not in mine]
+        return found + [Forbidden([], TABLE["logical_not"](Value(self.recorder, n)).number, _raiser(error))
+                        for n, error in mine]
 
     def _raise(self, check: Forbidden, mask: Value, operands: Sequence[Value]) -> None:
         """What Python raises for the first element of those that `check` forbids."""

@@ -5,16 +5,17 @@ from typing import Any
 
 import numpy as np
 
-from jitad.trace.dispatch import builder_in, lift_all
+from jitad.trace.dispatch import as_value, builder_in, lift_with
 from jitad.trace.substitutes import substitute
 from jitad.trace.values.seen import as_python
 
 __all__: list[str] = []
 
 
-def _sample(data: Any, least: int, name: str) -> Any:
-    """The data as a vector of floats; raises what `statistics` raises of too few."""
-    x = lift_all(list(data) if not isinstance(data, (list, tuple)) and builder_in(data) is None else data)[0]
+def _sample(data: Any, least: int, name: str, *others: Any) -> Any:
+    """The data as a vector of floats, where they or the others are traced; raises what `statistics` raises of too
+    few."""
+    x = lift_with(list(data) if not isinstance(data, (list, tuple)) and builder_in(data) is None else data, *others)
     if x.ndim != 1:
         raise TypeError(f"statistics.{name} takes numbers, not arrays")
     if len(x) < least:
@@ -36,8 +37,21 @@ def mean(data: Any) -> Any:
 
 @substitute("statistics", "fmean")
 def fmean(data: Any, weights: Any = None) -> Any:
-    x = _sample(data, 1, "fmean")
-    return _python(np.mean(x) if weights is None else np.average(x, weights=np.asarray(list(weights), float)))
+    x = _sample(data, 1, "fmean", weights)
+    return _python(np.mean(x) if weights is None else _weighted(x, weights))
+
+
+def _weighted(x: Any, weights: Any) -> Any:
+    """The mean with weights; raises what `statistics` raises of them."""
+    import statistics
+
+    w = as_value(x.builder, weights if builder_in(weights) is not None else list(weights)).astype(float)
+    if w.shape != x.shape:
+        raise statistics.StatisticsError("data and weights must be the same length")
+    total = np.sum(w)
+    if total == 0:                                       # a recorded branch
+        raise statistics.StatisticsError("sum of weights must be non-zero")
+    return np.sum(x * w) / total
 
 
 @substitute("statistics", "geometric_mean")
@@ -47,8 +61,8 @@ def geometric_mean(data: Any) -> Any:
 
 @substitute("statistics", "harmonic_mean")
 def harmonic_mean(data: Any, weights: Any = None) -> Any:
-    x = _sample(data, 1, "harmonic_mean")
-    return _python(1.0 / (np.mean(1.0 / x) if weights is None else np.average(1.0 / x, weights=list(weights))))
+    x = _sample(data, 1, "harmonic_mean", weights)
+    return _python(1.0 / (np.mean(1.0 / x) if weights is None else _weighted(1.0 / x, weights)))
 
 
 @substitute("statistics", "median")
@@ -69,7 +83,7 @@ def median_high(data: Any) -> Any:
 
 
 def _spread(data: Any, center: Any, ddof: int, name: str) -> Any:
-    x = _sample(data, 1 + ddof, name)
+    x = _sample(data, 1 + ddof, name, center)
     return np.sum(np.square(x - (np.mean(x) if center is None else center))) / (len(x) - ddof)
 
 

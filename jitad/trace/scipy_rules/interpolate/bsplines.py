@@ -13,17 +13,11 @@ from typing import Any
 import numpy as np
 
 from jitad.trace.dispatch import as_value, refused
-from jitad.trace.scipy_rules.classes import StandIn, lifted, method, require, stands_for, this_recorder
+from jitad.trace.scipy_rules.classes import StandIn, lifted, method, require, scipy_class, stands_for, this_recorder
 from jitad.trace.scipy_rules.interpolate.pieces import evaluated, interval
 from jitad.trace.substitutes import substitute
 
 __all__ = ["Spline", "basis"]
-
-
-def _class(name: str) -> Any:
-    from scipy import interpolate
-
-    return getattr(interpolate, name)
 
 
 def basis(knots: Any, points: Any, degree: int, where: Any) -> list[Any]:
@@ -87,7 +81,7 @@ class Spline(StandIn):
             span = (t[k + 1:n + k] - t[1:n]).reshape((-1,) + (1,) * (c.ndim - 1))
             empty = span == 0
             c = np.where(empty, 0.0, k * (c[1:n] - c[:n - 1]) / np.where(empty, 1.0, span))
-            found = Spline(_class("BSpline"), t[1:-1], c, k - 1, self.extrapolate, self.axis)
+            found = Spline(scipy_class("BSpline"), t[1:-1], c, k - 1, self.extrapolate, self.axis)
         return found
 
     @method
@@ -102,7 +96,7 @@ class Spline(StandIn):
             c = np.concatenate([total[:1] * 0.0, total, *[total[-1:]] * (k + 1)])
             t = np.concatenate([t[:1], t, t[-1:]])
             extrapolate = False if self.extrapolate == "periodic" else self.extrapolate
-            found = Spline(_class("BSpline"), t, c, k + 1, extrapolate, self.axis)
+            found = Spline(scipy_class("BSpline"), t, c, k + 1, extrapolate, self.axis)
         return found
 
     @method
@@ -130,11 +124,11 @@ def bspline(t: Any, c: Any, k: Any, extrapolate: Any = True, axis: int = 0) -> S
     n = t.size - k - 1
     if n < k + 1:
         raise ValueError(f"Need at least {2 * k + 2} knots for degree {k}")
-    if c.ndim < 1 or c.shape[axis] < n:
+    axis = int(np.lib.array_utils.normalize_axis_index(axis, c.ndim))
+    if c.shape[axis] < n:
         raise ValueError("Knots, coefficients and degree are inconsistent.")
     require(np.diff(t) >= 0, ValueError("Knots must be in a non-decreasing order."))
-    axis = axis % c.ndim
-    return Spline(_class("BSpline"), t, np.moveaxis(c, axis, 0) if axis else c, k, extrapolate, axis)
+    return Spline(scipy_class("BSpline"), t, np.moveaxis(c, axis, 0) if axis else c, k, extrapolate, axis)
 
 
 def take_bspline(kind: type, t: Any, c: Any, k: int, extrapolate: Any, axis: int) -> Spline:
@@ -149,7 +143,7 @@ def make_interp_spline(x: Any, y: Any, k: int = 3, t: Any = None, bc_type: Any =
     if bc_type is not None and bc_type not in ("not-a-knot", (None, None)):
         raise refused(this_recorder(), f"{name} with bc_type=", "use scipy.interpolate.CubicSpline, which has it")
     x, y = lifted(x) + 0.0, lifted(y) + 0.0
-    axis = axis % y.ndim
+    axis = int(np.lib.array_utils.normalize_axis_index(axis, y.ndim))
     y = np.moveaxis(y, axis, 0) if axis else y
     if x.ndim != 1:
         raise ValueError("Expect x to be a 1D sequence of values.")
@@ -157,12 +151,12 @@ def make_interp_spline(x: Any, y: Any, k: int = 3, t: Any = None, bc_type: Any =
         raise ValueError(f"Shapes of x {x.shape} and y {y.shape} are incompatible")
     require(np.diff(x) > 0, ValueError("Expect x to not have duplicates, and to be sorted"))
     if k == 0:
-        return Spline(_class("BSpline"), np.concatenate([x, x[-1:]]), y, 0, True, axis)
+        return Spline(scipy_class("BSpline"), np.concatenate([x, x[-1:]]), y, 0, True, axis)
     t = _knots(x, k) if t is None else lifted(t) + 0.0
     if t.shape[0] != x.size + k + 1:
         raise ValueError(f"The number of derivatives at boundaries does not match: expected "
                          f"{t.shape[0] - x.size - k - 1}, got 0+0")
-    return Spline(_class("BSpline"), t, coefficients(x, y, t, k), k, True, axis)
+    return Spline(scipy_class("BSpline"), t, coefficients(x, y, t, k), k, True, axis)
 
 
 def _knots(x: Any, k: int) -> Any:
@@ -209,13 +203,17 @@ class Univariate(Spline):
 
     @method
     def derivative(self, n: int = 1) -> Any:
-        found = Spline(_class("BSpline"), self.t, self.c, self.k, True).derivative(n)
-        ext = self.ext if self.ext in (1, 0) else 0 if self.ext != 3 else 1
-        return Univariate(_class("UnivariateSpline"), (found.t, found.c, found.k), ext)
+        found = Spline(scipy_class("BSpline"), self.t, self.c, self.k, True).derivative(n)
+        return Univariate(scipy_class("UnivariateSpline"), found.tck, 1 if self.ext == 3 else self.ext)
+
+    @method
+    def antiderivative(self, n: int = 1) -> Any:
+        found = Spline(scipy_class("BSpline"), self.t, self.c, self.k, True).antiderivative(n)
+        return Univariate(scipy_class("UnivariateSpline"), found.tck, self.ext)
 
     @method
     def integral(self, a: Any, b: Any) -> Any:
-        return Spline(_class("BSpline"), self.t, self.c, self.k, False).integrate(a, b)
+        return Spline(scipy_class("BSpline"), self.t, self.c, self.k, False).integrate(a, b)
 
 
 def univariate(*args: Any, **kwargs: Any) -> Any:
@@ -231,7 +229,7 @@ def interpolated(x: Any, y: Any, w: Any = None, bbox: Any = (None, None), k: int
                       "use make_interp_spline")
     made = make_interp_spline(x, y, k)
     codes = {"extrapolate": 0, "zeros": 1, "raise": 2, "const": 3}
-    return Univariate(_class("InterpolatedUnivariateSpline"), made.tck, codes.get(ext, ext))
+    return Univariate(scipy_class("InterpolatedUnivariateSpline"), made.tck, codes.get(ext, ext))
 
 
 for _name in ("UnivariateSpline", "LSQUnivariateSpline"):
@@ -255,7 +253,7 @@ def splev(x: Any, tck: Any, der: int = 0, ext: int = 0) -> Any:
     if ext == 2:
         require((x >= first) & (x <= last), ValueError("Error code returned by bispev: 1"))
     inside = np.minimum(np.maximum(x, first), last) if ext == 3 else x
-    value = Spline(_class("BSpline"), t, c[:n], k, True)(inside, der)
+    value = Spline(scipy_class("BSpline"), t, c[:n], k, True)(inside, der)
     return np.where((x < first) | (x > last), 0.0, value) if ext == 1 else value
 
 
@@ -265,4 +263,4 @@ def splint(a: Any, b: Any, tck: Any, full_output: int = 0) -> Any:
     if full_output:
         raise refused(this_recorder(), "scipy.interpolate.splint with full_output", "leave it out")
     t, c = lifted(t), lifted(c)
-    return Spline(_class("BSpline"), t, c[:t.shape[0] - k - 1], k, False).integrate(a, b)
+    return Spline(scipy_class("BSpline"), t, c[:t.shape[0] - k - 1], k, False).integrate(a, b)

@@ -12,14 +12,8 @@ from typing import Any
 import numpy as np
 
 from jitad.primitives.linalg import solve_banded
-from jitad.trace.scipy_rules.classes import lifted, require, stands_for
+from jitad.trace.scipy_rules.classes import lifted, require, scipy_class, stands_for
 from jitad.trace.scipy_rules.interpolate.pieces import Pieces, hermite, prepared
-
-
-def _class(name: str) -> Any:
-    from scipy import interpolate
-
-    return getattr(interpolate, name)
 
 
 @stands_for("scipy.interpolate.CubicSpline", Pieces, "c x extrapolate axis")
@@ -28,7 +22,7 @@ def cubic_spline(x: Any, y: Any, axis: int = 0, bc_type: Any = "not-a-knot", ext
     if extrapolate is None:
         extrapolate = "periodic" if isinstance(bc_type, str) and bc_type == "periodic" else True
     slopes = _slopes(x, y, _boundaries(bc_type, y))
-    return hermite(_class("CubicSpline"), x, y, slopes, extrapolate, axis)
+    return hermite(scipy_class("CubicSpline"), x, y, slopes, extrapolate, axis)
 
 
 def _boundaries(bc_type: Any, y: Any) -> list[Any]:
@@ -140,7 +134,7 @@ def cubic_hermite_spline(x: Any, y: Any, dydx: Any, axis: int = 0, extrapolate: 
     if lifted(dydx).shape != lifted(y).shape:
         raise ValueError("The shapes of `y` and `dydx` must be identical.")
     x, y, slopes, axis = prepared(x, y, axis, dydx)
-    return hermite(_class("CubicHermiteSpline"), x, y, slopes, extrapolate, axis)
+    return hermite(scipy_class("CubicHermiteSpline"), x, y, slopes, extrapolate, axis)
 
 
 @stands_for("scipy.interpolate.PchipInterpolator", Pieces, "c x extrapolate axis")
@@ -160,7 +154,7 @@ def pchip(x: Any, y: Any, axis: int = 0, extrapolate: Any = None) -> Pieces:
         inner = np.where(flat, 0.0, 1.0 / np.where(flat, 1.0, inverse))
         slopes = np.concatenate([_edge(h[0], h[1], chord[0], chord[1])[None], inner,
                                  _edge(h[-1], h[-2], chord[-1], chord[-2])[None]])
-    return hermite(_class("PchipInterpolator"), x, y, slopes, extrapolate, axis)
+    return hermite(scipy_class("PchipInterpolator"), x, y, slopes, extrapolate, axis)
 
 
 def _edge(h0: Any, h1: Any, m0: Any, m1: Any) -> Any:
@@ -182,7 +176,7 @@ def akima(x: Any, y: Any, axis: int = 0, *, method: str = "akima", extrapolate: 
     dx = np.diff(x).reshape((-1,) + (1,) * (y.ndim - 1))
     chord = np.diff(y, axis=0) / dx
     if y.shape[0] == 2:
-        return hermite(_class("Akima1DInterpolator"), x, y, np.concatenate([chord, chord]), extrapolate, axis)
+        return hermite(scipy_class("Akima1DInterpolator"), x, y, np.concatenate([chord, chord]), extrapolate, axis)
     before = 2 * chord[0] - chord[1]
     after = 2 * chord[-1] - chord[-2]
     m = np.concatenate([(2 * before - chord[0])[None], before[None], chord, after[None],
@@ -194,4 +188,4 @@ def akima(x: Any, y: Any, axis: int = 0, *, method: str = "akima", extrapolate: 
     total = w1 + w2
     small = ~(total > 1e-9 * np.max(total))
     slopes = np.where(small, 0.5 * (m[3:] + m[:-3]), (w1 * m[1:-2] + w2 * m[2:-1]) / np.where(small, 1.0, total))
-    return hermite(_class("Akima1DInterpolator"), x, y, slopes, extrapolate, axis)
+    return hermite(scipy_class("Akima1DInterpolator"), x, y, slopes, extrapolate, axis)

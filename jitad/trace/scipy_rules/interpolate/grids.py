@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from jitad.trace.dispatch import refused
-from jitad.trace.scipy_rules.classes import StandIn, lifted, method, require, stands_for, this_recorder
+from jitad.trace.scipy_rules.classes import StandIn, lifted, method, require, scipy_class, stands_for, this_recorder
 from jitad.trace.scipy_rules.interpolate.bsplines import Spline, make_interp_spline
 from jitad.trace.substitutes import substitute
 
@@ -73,29 +73,21 @@ class LineTable(StandIn):
 
 def _take_line(cls: type, x: Any, y: Any, knots: Any, coefficients: Any, kind: Any, axis: int, bounds_error: Any,
                fill_value: Any, degree: Any) -> LineTable:
-    spline = None if knots is None or not degree else Spline(_bspline(), knots, coefficients, degree, True)
+    spline = None if knots is None or not degree else Spline(scipy_class("BSpline"), knots, coefficients, degree, True)
     kind = "zero" if kind == "spline" and not degree else kind
     return LineTable(cls, x, np.moveaxis(lifted(y), axis, 0), kind, axis, bounds_error, fill_value, spline)
-
-
-def _bspline() -> type:
-    from scipy.interpolate import BSpline
-
-    return BSpline                                                   # type: ignore[no-any-return]
 
 
 @stands_for("scipy.interpolate.interp1d", _take_line,
             "x y _spline.t _spline.c _kind axis bounds_error fill_value _spline.k")
 def interp1d(x: Any, y: Any, kind: Any = "linear", axis: int = -1, copy: bool = True, bounds_error: Any = None,
              fill_value: Any = np.nan, assume_sorted: bool = False) -> LineTable:
-    from scipy.interpolate import interp1d as cls
-
     x, y = lifted(x), lifted(y)
     if x.ndim != 1:
         raise ValueError("the x array must have exactly one dimension.")
     if y.ndim == 0:
         raise ValueError("the y array must have at least one dimension.")
-    axis = axis % y.ndim
+    axis = int(np.lib.array_utils.normalize_axis_index(axis, y.ndim))
     y = np.moveaxis(y, axis, 0) if axis else y
     if y.shape[0] != x.shape[0]:
         raise ValueError("x and y arrays must be equal in length along interpolation axis.")
@@ -112,7 +104,8 @@ def interp1d(x: Any, y: Any, kind: Any = "linear", axis: int = -1, copy: bool = 
         raise NotImplementedError(f"{kind} is unsupported: Use fitpack routines for other types.")
     spline = make_interp_spline(x, y, degree) if degree else None
     kind = "zero" if kind == 0 else kind
-    return LineTable(cls, x, y, kind, axis, True if bounds_error is None else bounds_error, fill_value, spline)
+    bounds_error = True if bounds_error is None else bounds_error
+    return LineTable(scipy_class("interp1d"), x, y, kind, axis, bounds_error, fill_value, spline)
 
 
 class GridTable(StandIn):
@@ -195,9 +188,7 @@ def _points(xi: Any, dimensions: int) -> Any:
 @stands_for("scipy.interpolate.RegularGridInterpolator", GridTable, "values grid method bounds_error fill_value")
 def regular_grid(points: Any, values: Any, method: str = "linear", bounds_error: bool = True, fill_value: Any = np.nan,
                  *, solver: Any = None, solver_args: Any = None) -> GridTable:
-    from scipy.interpolate import RegularGridInterpolator
-
-    grid, values = tuple(lifted(p) for p in points), lifted(values)
+    grid, values = [lifted(p) for p in points], lifted(values)
     if method not in ("linear", "nearest"):
         raise refused(this_recorder(), f"scipy.interpolate.RegularGridInterpolator with method={method!r}",
                       "use method='linear'")
@@ -208,8 +199,11 @@ def regular_grid(points: Any, values: Any, method: str = "linear", bounds_error:
             raise ValueError(f"The points in dimension {d} must be 1-dimensional")
         if g.shape[0] != values.shape[d]:
             raise ValueError(f"There are {g.shape[0]} points and {values.shape[d]} values in dimension {d}")
-        require(np.diff(g) > 0, ValueError(f"The points in dimension {d} must be strictly ascending or descending"))
-    return GridTable(RegularGridInterpolator, values, grid, method, bounds_error, fill_value)
+        if g.shape[0] > 1 and g[0] > g[-1]:
+            grid[d], values = g[::-1], np.flip(values, d)
+        require(np.diff(grid[d]) > 0,
+                ValueError(f"The points in dimension {d} must be strictly ascending or descending"))
+    return GridTable(scipy_class("RegularGridInterpolator"), values, grid, method, bounds_error, fill_value)
 
 
 @substitute("scipy.interpolate", "interpn")

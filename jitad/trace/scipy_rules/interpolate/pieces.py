@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from jitad.trace.dispatch import refused
-from jitad.trace.scipy_rules.classes import StandIn, lifted, method, require, stands_for, this_recorder
+from jitad.trace.scipy_rules.classes import StandIn, lifted, method, require, scipy_class, stands_for, this_recorder
 
 __all__ = ["Pieces", "evaluated", "interval"]
 
@@ -101,7 +101,7 @@ class Pieces(StandIn):
         return found.antiderivative(nu - 1) if nu > 1 else found
 
     def _with(self, c: Any) -> Pieces:
-        kind = _ppoly() if self.jitad_kind.__name__ != "PPoly" else self.jitad_kind
+        kind = scipy_class("PPoly") if self.jitad_kind.__name__ != "PPoly" else self.jitad_kind
         return Pieces(kind, c, self.x, self.extrapolate, self.axis)
 
     @method
@@ -120,12 +120,6 @@ class Pieces(StandIn):
         return whole(b, extrapolate=extrapolate) - whole(a, extrapolate=extrapolate)
 
 
-def _ppoly() -> type:
-    from scipy.interpolate import PPoly
-
-    return PPoly                                                     # type: ignore[no-any-return]
-
-
 def _falling(power: int, nu: int) -> float:
     """The factor of the derivative `nu` of a power."""
     return float(math.perm(power, nu))
@@ -141,7 +135,7 @@ def ppoly(c: Any, x: Any, extrapolate: Any = None, axis: int = 0) -> Pieces:
     if axis:
         c = np.moveaxis(np.moveaxis(c, axis + 1, 0), 1, 0)
     require(np.diff(x) > 0, ValueError(ASCENDING))
-    return Pieces(_ppoly(), c, x, True if extrapolate is None else extrapolate, axis)
+    return Pieces(scipy_class("PPoly"), c, x, True if extrapolate is None else extrapolate, axis)
 
 
 def prepared(x: Any, y: Any, axis: int, slopes: Any = None) -> tuple[Any, Any, Any, int]:

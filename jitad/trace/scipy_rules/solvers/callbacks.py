@@ -11,27 +11,68 @@ from typing import Any
 import numpy as np
 
 from jitad.errors import ConcretizationError, UnsupportedOperationError
-from jitad.primitives.core import cast, select, stop_gradient
-from jitad.primitives.custom import solution
+from jitad.primitives.core import alias, cast, select, stop_gradient
+from jitad.primitives.custom import forwards, solution
 from jitad.primitives.scan import loop
 from jitad.primitives.view import broadcast_to
 from jitad.tape.builder import Value
 from jitad.tape.tape import Tape
 from jitad.tape.types import Aval
-from jitad.trace.dispatch import as_value, line_of, plain
+from jitad.trace.dispatch import as_value, line_of, plain, refused
 from jitad.trace.loop_body import Body, fitted
 from jitad.trace.numpy_rules.elements.branches import Explorer, Way
 from jitad.trace.recorder import Recorder
 from jitad.trace.scipy_rules.classes import this_recorder
 
-__all__ = ["SolverCallback", "floats", "implicit", "repeat"]
+__all__ = ["SolverCallback", "SolverReport", "differentiate_by", "floats", "forwarded", "implicit",
+           "repeat"]
 
 ENDLESS = 1 << 62        # steps that no loop makes
+INNER = -7               # the slot of the alias by which a function is differentiated for a solver
 
 
 def floats(value: Any) -> Any:
     """A float64 value of the recording under way."""
     return this_recorder().value(cast(as_value(this_recorder(), value), np.float64).number)
+
+
+class _Jacobians:
+    by: Callable[[Value, Value], Value]
+
+
+def differentiate_by(jacobian: Callable[[Value, Value], Value]) -> None:
+    """Install what gives the derivative of a value by another one, from which it is made."""
+    _Jacobians.by = staticmethod(jacobian)
+
+
+class SolverReport:
+    """What a solver reports: `success`, which is traced as what it has found is, and more under the names that SciPy
+    has. How many steps it took is not SciPy's number, and is refused."""
+
+    def __init__(self, name: str, success: Any, failure: str, **known: Any) -> None:
+        self._name, self._failure = name, failure
+        self.success = success
+        self.__dict__.update(known)
+
+    @property
+    def message(self) -> str:
+        return "The solution converged." if self.success else self._failure
+
+    @property
+    def status(self) -> int:
+        return 1 if self.success else 0
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise refused(this_recorder(), f"{name!r} of what {self._name} gives",
+                      "leave it out: the steps are not those that SciPy makes")
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self, name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return getattr(self, name) if name in self.__dict__ else default
 
 
 class SolverCallback:
@@ -97,6 +138,28 @@ class SolverCallback:
         result = transform(point, self(point))
         with self.recorder.plain():
             return body.close([Value(self.recorder, result.number)])
+
+
+    def jacobian(self, x: Any) -> Any:
+        """The derivative of the result at `x`: a row for each element of the result, or the gradient of a number."""
+        tape, reads = self.tape(x)
+        with self.recorder.plain():
+            point = alias(Value(self.recorder, x.number), slot=INNER)
+            (result,) = self.recorder.replay(tape, [point, *reads])
+            found = _Jacobians.by(result, point)
+        return self.recorder.value(found.number)
+
+
+def forwarded(make: Callable[..., Any], **inputs: Any) -> Any:
+    """``make(*inputs)`` as one node, that is differentiated forwards."""
+    recorder, body = this_recorder(), Body(this_recorder(), 1)
+    given = [body.carry(Aval(v.shape, v.dtype), name) for name, v in inputs.items()]
+    since = len(recorder.nodes)
+    result = make(*given)
+    with recorder.plain():
+        tape, reads = body.close([Value(recorder, result.number)], since)
+        number = recorder.apply(forwards, [v.number for v in (*inputs.values(), *reads)], {"tape": tape})
+    return recorder.value(number)
 
 
 def implicit(callback: SolverCallback, y: Any, apart: int, transform: Callable[[Any, Any], Any] = lambda y, f: f,

@@ -5,28 +5,28 @@ Wanner, Solving Ordinary Differential Equations I, sections II.4 to II.6), in a 
 recorded right-hand side. The derivative is that of the steps taken, their sizes held constant: forward sensitivities,
 which run along (`jitad.passes.differentiate.forwards`). The solution costs one run, a gradient one more with as many
 tangents as there are initial values and parameters. Where the right-hand side jumps, the time must not move with what
-is differentiated: solve up to there, and go on. `odeint` is solved by DOP853 to the tolerances of LSODA.
+is differentiated: solve up to there, and go on. `odeint` is solved by DOP853 to the tolerances of LSODA, whose other
+settings have no part in it: Dfun, orders, and `mxstep`, after which LSODA would give up.
 """
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from jitad.primitives.custom import forwards
 from jitad.tape.builder import Value
-from jitad.tape.types import Aval
 from jitad.trace.dispatch import as_value, refused, stopped
-from jitad.trace.loop_body import Body
-from jitad.trace.scipy_rules.classes import require, this_recorder
-from jitad.trace.scipy_rules.solvers.callbacks import SolverCallback, floats, repeat
+from jitad.trace.scipy_rules.classes import lifted, require, this_recorder
+from jitad.trace.scipy_rules.solvers.callbacks import SolverCallback, floats, forwarded, repeat
 from jitad.trace.substitutes import substitute
 
 __all__ = ["Trajectory"]
 
 SAFETY, SHRINK, GROW = 0.9, 0.2, 10.0        # SciPy's control of the step
 DONE = "The solver successfully reached the end of the integration interval."
+SMALLEST = 100 * np.finfo(float).eps         # that a relative tolerance is
 FAILED = "Required step size is less than spacing between numbers."
 
 
@@ -36,7 +36,9 @@ class _Problem:
     def __init__(self, function: SolverCallback, method: Any, rtol: Any, atol: Any, max_step: Any,
                  first_step: Any, first: bool = True) -> None:
         self.function, self.method, self.first = function, method, first
-        self.rtol, self.atol, self.max_step, self.first_step = rtol, atol, max_step, first_step
+        self.rtol, self.atol = np.maximum(floats(rtol), SMALLEST), floats(atol)
+        self.max_step = floats(max_step)
+        self.first_step = None if first_step is None else floats(first_step)
 
     def slope(self, t: Any, y: Any) -> Any:
         found = self.function(*((t, y) if self.first else (y, t)))
@@ -44,11 +46,21 @@ class _Problem:
             raise ValueError(f"`fun` gives a result of shape {found.shape} for a state of shape {y.shape}")
         return found
 
+    def check(self, start: Any, end: Any, y: Any) -> None:
+        """The options, as SciPy does."""
+        if self.atol.ndim and self.atol.shape != y.shape:
+            raise ValueError("`atol` has wrong shape.")
+        require(~(self.atol < 0), ValueError("`atol` must be positive."))
+        require(~(self.max_step <= 0), ValueError("`max_step` must be positive."))
+        if self.first_step is not None:
+            require(~(self.first_step <= 0), ValueError("`first_step` must be positive."))
+            require(~(self.first_step > np.abs(end - start)), ValueError("`first_step` exceeds bounds."))
+
     # --- the first step ---------------------------------------------------------------------------
     def first_size(self, t: Any, y: Any, f: Any, end: Any, sign: Any) -> Any:
-        length = np.abs(end - t)
         if self.first_step is not None:
-            return floats(self.first_step)
+            return self.first_step
+        length = np.abs(end - t)
         scale = self.atol + np.abs(y) * self.rtol
         d0, d1 = _norm(y / scale), _norm(f / scale)
         tiny = (d0 < 1e-5) | (d1 < 1e-5)
@@ -107,7 +119,7 @@ class _Problem:
         def step(t: Any, y: Any, f: Any, size: Any, again: Any, failed: Any, rows: Any) -> tuple[Any, list[Any]]:
             least = 10 * np.finfo(float).eps * np.maximum(np.abs(t), np.finfo(float).tiny)
             size = np.where(again, size, np.clip(size, least, self.max_step))
-            failed = again & (size < least)
+            failed = again & ~(size >= least)               # NaN, too
             after = t + size * sign
             after = np.where(sign * (after - end) > 0, end, after)
             h = after - t
@@ -142,16 +154,7 @@ def _norm(x: Any) -> Any:
 
 
 def _trajectory(problem: _Problem, start: Any, end: Any, y: Any, times: Any) -> Any:
-    """`problem.solve` as one node, that is differentiated forwards."""
-    recorder, body = this_recorder(), Body(this_recorder(), 1)
-    inputs = {"start": start, "end": end, "y0": y, "times": times}
-    given = [body.carry(Aval(v.shape, v.dtype), name) for name, v in inputs.items()]
-    since = len(recorder.nodes)
-    result = problem.solve(*given)
-    with recorder.plain():
-        tape, reads = body.close([Value(recorder, result.number)], since)
-        numbers = [v.number for v in (*inputs.values(), *reads)]
-    return recorder.value(recorder.apply(forwards, numbers, {"tape": tape}))
+    return forwarded(problem.solve, start=start, end=end, y0=y, times=times)
 
 
 class Trajectory:
@@ -210,8 +213,12 @@ def solve_ivp(fun: Callable[..., Any], t_span: Any, y0: Any, method: Any = "RK45
     if y.ndim != 1:
         raise ValueError("`y0` must be 1-dimensional.")
     start, end = (floats(t) for t in t_span)
-    problem = _Problem(SolverCallback(fun, args or (), name), getattr(integrate, method), rtol, atol, max_step,
+    problem = _Problem(SolverCallback(fun, _unpacked(args), name), getattr(integrate, method), rtol, atol, max_step,
                        first_step)
+    problem.check(start, end, y)
+    if not isinstance(rtol, Value) and np.any(np.asarray(rtol) < SMALLEST):
+        warnings.warn(f"At least one element of `rtol` is too small. Setting `rtol = np.maximum(rtol, {SMALLEST})`.",
+                      stacklevel=2)
     times = _times(t_eval, start, end)
     low, high = np.minimum(start, end), np.maximum(start, end)
     states, last, reached = _parts(_trajectory(problem, start, end, y, times), y, times)
@@ -231,6 +238,14 @@ def solve_ivp(fun: Callable[..., Any], t_span: Any, y0: Any, method: Any = "RK45
         count = int(np.sum(np.abs(times - start) <= np.abs(reached - start)))
         times, states = times[:count], states[:count]
     return Trajectory(times, states.T, success, dense)
+
+
+def _unpacked(args: Any) -> tuple[Any, ...]:
+    try:
+        return tuple(args) if args is not None else ()
+    except TypeError as error:
+        raise TypeError("Supplied 'args' cannot be unpacked. Please supply `args` as a tuple (e.g. `args=(p,)`)"
+                        ) from error
 
 
 def _times(t_eval: Any, start: Any, end: Any) -> Any:
@@ -259,16 +274,23 @@ def odeint(func: Callable[..., Any], y0: Any, t: Any, args: Any = (), Dfun: Any 
     from scipy.integrate import DOP853
 
     name = "scipy.integrate.odeint"
-    if full_output:
-        raise refused(this_recorder(), f"{name} with full_output", "leave it out")
+    for given, what in ((full_output, "full_output"), (tcrit is not None, "tcrit="), (hmin, "hmin=")):
+        if given:
+            raise refused(this_recorder(), f"{name} with {what}", "leave it out; solve up to a critical time, and on")
     y, times = floats(y0), floats(t)
     number = y.ndim == 0
     y = y.reshape(1) if number else y
     if y.ndim != 1 or times.ndim != 1:
         raise ValueError("Initial condition y0 and times t must be one-dimensional.")
-    default = 1.49012e-8
+    steps: Any = np.diff(times)
+    require(lifted(np.all(steps >= 0) | np.all(steps <= 0)), ValueError(
+        "The values in t must be monotonically increasing or monotonically decreasing; repeated values are allowed."))
+    default, length = 1.49012e-8, np.abs(times[-1] - times[0])
     problem = _Problem(SolverCallback(func, args, name), DOP853, default if rtol is None else rtol,
-                       default if atol is None else atol, hmax or np.inf, None, first=tfirst)
+                       default if atol is None else atol, hmax or np.inf,
+                       np.minimum(np.abs(h0), length) if h0 else None, first=tfirst)
+    if times.shape[0] > 1:
+        problem.check(times[0], times[-1], y)
     found = _trajectory(problem, times[0], times[-1], y, times)
     states, _, reached = _parts(found, y, times)
     require(reached == times[-1], RuntimeError(f"{name}: {FAILED} Its method is for equations that are not stiff."))

@@ -18,14 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from jitad.primitives.custom import forwards
 from jitad.primitives.scan import loop
 from jitad.tape.builder import Value
 from jitad.tape.types import Aval
 from jitad.trace.dispatch import plain, refused, stopped
 from jitad.trace.loop_body import Body
 from jitad.trace.scipy_rules.classes import this_recorder
-from jitad.trace.scipy_rules.solvers.callbacks import SolverCallback, floats, repeat
+from jitad.trace.scipy_rules.solvers.callbacks import SolverCallback, floats, forwarded, repeat
 from jitad.trace.substitutes import substitute
 
 __all__ = ["GAUSS", "KRONROD", "POINTS"]
@@ -40,6 +39,7 @@ POINTS = np.array([*_X, 0.0, *[-x for x in _X[::-1]]])
 KRONROD = np.array([*_K, 0.149445554002916906, *_K[::-1]])
 GAUSS = np.zeros(21)
 GAUSS[1:10:2], GAUSS[11:20:2] = _G, _G[::-1]
+INTERVALS = 200              # that quad_vec has memory for, where no limit is given
 _EPS = np.finfo(float).eps
 
 
@@ -135,14 +135,8 @@ def _integrated(callback: SolverCallback, a: Any, b: Any, shape: tuple[int, ...]
     recorder = this_recorder()
     infinite = _is_infinite(a), _is_infinite(b)
     ends = [floats(0.0 if i else x) for x, i in zip((a, b), infinite, strict=True)]
-    body = Body(recorder, 1)
-    low, high = (body.carry(Aval((), np.dtype(float)), n) for n in "ab")
-    since = len(recorder.nodes)
-    result = _adaptive(_mapped(callback, low, high, infinite), shape, tolerances, limit)
-    with recorder.plain():
-        tape, reads = body.close([Value(recorder, result.number)], since)
-        number = recorder.apply(forwards, [v.number for v in (*ends, *reads)], {"tape": tape})
-    found: Any = recorder.value(number)
+    found = forwarded(lambda low, high: _adaptive(_mapped(callback, low, high, infinite), shape, tolerances, limit),
+                      a=ends[0], b=ends[1])
     fine = found[-1] > 0
     if recorder.knows(fine.number) and not bool(fine):
         warnings.warn(f"{callback.name} has not reached its tolerance with {limit} intervals; the integrand may "
@@ -179,7 +173,7 @@ def quad_vec(f: Callable[..., Any], a: Any, b: Any, epsabs: float = 1e-200, epsr
     callback = SolverCallback(f, args, name)
     finite = [0.0 if _is_infinite(x) else x for x in (a, b)]
     sample = callback((floats(finite[0]) + floats(finite[1])) / 2.0)
-    return _integrated(callback, a, b, sample.shape, (epsabs, epsrel), int(min(limit, 100)))
+    return _integrated(callback, a, b, sample.shape, (epsabs, epsrel), INTERVALS if limit == 10000 else int(limit))
 
 
 def _nested(func: Callable[..., Any], ranges: Sequence[Any], args: Any, tolerances: tuple[float, float],
@@ -203,6 +197,13 @@ def _limits(low: Any, high: Any) -> Callable[..., Any]:
 def dblquad(func: Callable[..., Any], a: Any, b: Any, gfun: Any, hfun: Any, args: Any = (), epsabs: float = 1.49e-8,
             epsrel: float = 1.49e-8) -> Any:
     return _nested(func, [_limits(gfun, hfun), (a, b)], args, (epsabs, epsrel), "scipy.integrate.dblquad")
+
+
+@substitute("scipy.integrate", "tplquad", calls=True)
+def tplquad(func: Callable[..., Any], a: Any, b: Any, gfun: Any, hfun: Any, qfun: Any, rfun: Any, args: Any = (),
+            epsabs: float = 1.49e-8, epsrel: float = 1.49e-8) -> Any:
+    return _nested(func, [_limits(qfun, rfun), _limits(gfun, hfun), (a, b)], args, (epsabs, epsrel),
+                   "scipy.integrate.tplquad")
 
 
 @substitute("scipy.integrate", "nquad", calls=True)

@@ -69,3 +69,9 @@ def test_what_is_missing_is_named():
         jit(lambda v: si.RegularGridInterpolator(GRID, v, method="cubic")((1.0, 1.0, 1.0)))(VALUES)
     with pytest.raises(NotImplementedError, match="kinky is unsupported"):
         jit(lambda y: si.interp1d(X, y, kind="kinky")(2.0))(Y)
+
+
+def test_descending_grids():
+    grid = (GRID[0][::-1], GRID[1], GRID[2][::-1])
+    together([lambda g, v: si.RegularGridInterpolator((g, *grid[1:]), v)(PLACES),
+              lambda g, v: si.interpn((g, *grid[1:]), v, PLACES, method="nearest")], grid[0], VALUES)

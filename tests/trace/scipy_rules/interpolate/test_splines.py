@@ -137,3 +137,19 @@ def test_a_stand_in_is_an_instance_of_its_class():
         assert isinstance(spline, si.PchipInterpolator) and isinstance(spline, si.PPoly)
         return spline(2.0) + 0.0 * spline.c[0, 0]
     np.testing.assert_allclose(value_and_grad(typed)(Y)[0], si.PchipInterpolator(X, Y)(2.0))
+
+
+def test_fitted_splines_keep_what_they_are_beyond_their_knots():
+    made = [si.UnivariateSpline(X, Y, s=0, ext=ext) for ext in (0, 1, 3)]
+    together([lambda q, s=s, f=f: f(s)(q) for s in made for f in (
+        lambda s: s, lambda s: s.derivative(), lambda s: s.antiderivative(), lambda s: s.derivative(2))], AROUND)
+    strict = si.UnivariateSpline(X, Y, s=0, ext=2)
+    with pytest.raises(ValueError, match="bispev"):
+        jit(lambda q: strict.derivative()(q))(X[-1] + 1.0)
+
+
+def test_an_axis_that_there_is_not():
+    for function in (lambda y: si.BSpline(T, y, 3, axis=1)(2.0), lambda y: si.make_interp_spline(X, y, axis=-2)(2.0),
+                     lambda y: si.interp1d(X, y, axis=2)(2.0)):
+        with pytest.raises(IndexError, match=r"out of (bounds|range)"):
+            jit(function)(Y)

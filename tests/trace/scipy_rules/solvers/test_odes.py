@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.integrate import odeint, solve_ivp
+from scipy.interpolate import interp1d
 
 from jitad import hessian, jit, jvp, value_and_grad
 from jitad.errors import UnsupportedOperationError
@@ -109,5 +110,31 @@ def test_what_is_missing_is_named_and_bad_input_is_an_error():
         jit(lambda k: decay(k, t_eval=np.array([3.0])).y)(1.0)
     with pytest.raises(ValueError, match="not properly sorted"):
         jit(lambda k: decay(k, t_eval=np.array([1.0, 0.5])).y)(1.0)
+    with pytest.raises(ValueError, match="`max_step` must be positive"):
+        jit(lambda k: decay(k, max_step=0.0).y[0, -1])(1.0)
+    with pytest.raises(ValueError, match="`atol` must be positive"):
+        jit(lambda k: decay(k, atol=-1e-6).y[0, -1])(1.0)
+    with pytest.warns(UserWarning, match="At least one element of `rtol` is too small"):
+        jit(lambda k: decay(k, rtol=1e-20, atol=1e-9).y[0, -1])(1.0)
     with pytest.raises(ValueError, match="for a state of shape"):
         jit(lambda k: solve_ivp(lambda t, y: np.stack([k, k]), (0.0, 2.0), [1.0]).y[0, -1])(1.0)
+
+
+def test_times_and_options_of_odeint():
+    solved = lambda k, t, **options: odeint(lambda y, t: -k * y, [1.0], t, **options)[:, 0]
+    times = np.array([2.0, 1.0, 1.0, 0.0])
+    found = jit(lambda k: solved(k, times, h0=0.1, hmax=0.5))(0.7)
+    np.testing.assert_allclose(found, np.exp(0.7 * (2.0 - times)), rtol=1e-6)
+    with pytest.raises(ValueError, match="monotonically increasing or monotonically decreasing"):
+        jit(lambda k: solved(k, np.array([0.0, 2.0, 1.0])))(0.7)
+    with pytest.raises(UnsupportedOperationError, match=r"scipy\.integrate\.odeint with tcrit="):
+        jit(lambda k: solved(k, times, tcrit=[1.5]))(0.7)
+
+
+def test_a_slope_that_is_no_number_ends_the_solution():
+    """Also where a table in the right-hand side ends, whose error can not be raised in a step."""
+    table = interp1d(np.linspace(0.0, 5.0, 6), np.ones(6))
+    slope = lambda k: solve_ivp(lambda t, y: -k * y * np.sqrt(0.5 - t), (0.0, 1.0), [1.0])
+    beyond = lambda k: solve_ivp(lambda t, y: -k * y + table(t), (0.0, 7.0), [1.0])
+    for solved in (slope, beyond):
+        assert not jit(lambda k, s=solved: s(k).success)(1.0)

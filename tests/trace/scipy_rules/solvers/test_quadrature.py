@@ -73,3 +73,18 @@ def test_what_does_not_converge_warns_and_what_is_missing_is_named():
     for options, what in (({"weight": "cos", "wvar": 2.0}, "weight="), ({"full_output": 1}, "full_output")):
         with pytest.raises(UnsupportedOperationError, match=rf"scipy\.integrate\.quad with {what} at .*test_quad"):
             jit(lambda a, o=options: integrate.quad(lambda x: a * x, 0.0, 1.0, **o)[0])(1.0)
+
+
+def test_three_dimensions():
+    ends = 0.0, 1.0, lambda x, y: 0.0, lambda x, y: y
+    value, slope = value_and_grad(lambda k: integrate.tplquad(lambda z, y, x: k * z, 0.0, k, *ends)[0])(0.9)
+    np.testing.assert_allclose([value, slope], [0.81 / 6, 0.3], rtol=1e-12)
+
+
+def test_what_fails_in_a_step_is_nan():
+    """The inner root has no bracket for small x, on one of two ways."""
+    root = lambda a, x: optimize.brentq(lambda y: y * y - a * x, 0.0, 3.0)
+    inner = lambda a, least: integrate.quad(lambda x: root(a, x - 0.2) if x > least else 0.0, 0.0, 1.0, limit=2)[0]
+    with pytest.warns(integrate.IntegrationWarning):
+        assert np.isnan(jit(lambda a: inner(a, -1.0))(1.0))
+    np.testing.assert_allclose(jit(lambda a: inner(a, 0.2))(1.0), 2 / 3 * 0.8**1.5, rtol=1e-2)
