@@ -37,7 +37,7 @@ __all__ = ["NAMESPACES", "UNCLAIMED", "methods", "public", "standing_of", "table
 
 NAMESPACES = ("numpy", "numpy.linalg", "numpy.fft", "numpy.polynomial", *(f"numpy.polynomial.{name}" for name in (
     "polynomial", "chebyshev", "legendre", "laguerre", "hermite", "hermite_e")), "scipy.special", "scipy.linalg",
-    "scipy.integrate", "scipy.interpolate", "scipy.spatial.distance", "scipy.stats")
+    "scipy.integrate", "scipy.interpolate", "scipy.signal", "scipy.ndimage", "scipy.spatial.distance", "scipy.stats")
 UNCLAIMED = "unclaimed"
 DIFFERENTIATED, CONSTANT, REFUSED = "differentiated", "constant", "refused"
 

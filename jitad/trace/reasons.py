@@ -33,6 +33,10 @@ WHY: dict[str, str] = {
     "solvers": "let a function of its own call it, decorated by jitad.implicit with the equation that its result "
                "solves: the derivative is then that of the solution",
     "differences": "jitad.grad, jacobian and hessian are exact, and may be used in the function",
+    "filters": "use lfilter, sosfilt, filtfilt, the convolutions, butter and its like, welch and stft of scipy.signal, "
+               "gaussian_filter, correlate and map_coordinates of scipy.ndimage, or compute it outside",
+    "picked samples": "it picks samples; their numbers have no derivative: compute them outside and index the signal",
+    "shapes in images": "it works on truth values and labels, which have no derivative; compute it outside",
     "distances of sets": "the distance counts or decides; it has no useful derivative",
 }
 
@@ -131,6 +135,35 @@ REFUSED: dict[str, dict[str, str]] = {
             griddata insert interp2d krogh_interpolate lagrange make_lsq_spline make_smoothing_spline
             make_splprep make_splrep pade pchip_interpolate spalde splantider splder splprep splrep
             sproot""",
+    },
+    "scipy.signal": {
+        "picked samples": "argrelextrema argrelmax argrelmin find_peaks "
+                          "find_peaks_cwt peak_prominences peak_widths",
+        "filters": """abcd_normalize band_stop_obj bessel besselap bilinear bilinear_zpk bode buttap buttord
+            cheb1ap cheb1ord cheb2ap cheb2ord check_COLA check_NOLA chirp choose_conv_method
+            closest_STFT_dual_window cont2discrete correlation_lags cspline1d cspline1d_eval cspline2d
+            czt czt_points dbode dfreqresp dimpulse dlsim dstep ellipap ellipord envelope findfreqs
+            firls firwin firwin2 firwin_2d freqresp freqs freqs_zpk freqz_sos freqz_zpk gammatone
+            gauss_spline get_window group_delay hilbert2 iircomb iirdesign iirfilter iirnotch iirpeak
+            impulse invres invresz istft kaiserord lombscargle lp2bp lp2bp_zpk lp2bs lp2bs_zpk lp2hp
+            lp2hp_zpk lp2lp lp2lp_zpk lsim max_len_seq medfilt medfilt2d minimum_phase normalize
+            order_filter place_poles qspline1d qspline1d_eval qspline2d remez residue residuez
+            savgol_coeffs sawtooth sepfir2d sos2tf sos2zpk sosfreqz spline_filter square ss2tf ss2zpk
+            step symiirorder1 symiirorder2 tf2sos tf2ss tf2zpk unique_roots unit_impulse vectorstrength
+            wiener zoom_fft zpk2sos zpk2ss zpk2tf""",
+    },
+    "scipy.ndimage": {
+        "shapes in images": """binary_closing binary_dilation binary_erosion binary_fill_holes binary_hit_or_miss
+            binary_opening binary_propagation black_tophat distance_transform_bf distance_transform_cdt
+            distance_transform_edt find_objects generate_binary_structure histogram iterate_structure
+            label value_indices watershed_ift white_tophat""",
+        "filters": """center_of_mass extrema fourier_ellipsoid fourier_gaussian fourier_shift fourier_uniform
+            generic_filter generic_filter1d generic_gradient_magnitude generic_laplace
+            geometric_transform grey_closing grey_dilation grey_erosion grey_opening
+            labeled_comprehension maximum maximum_filter maximum_filter1d maximum_position mean median
+            median_filter minimum minimum_filter minimum_filter1d minimum_position
+            morphological_gradient morphological_laplace percentile_filter rank_filter rotate
+            standard_deviation sum sum_labels variance vectorized_filter zoom""",
     },
     "scipy.spatial.distance": {
         "distances of sets": """dice directed_hausdorff hamming jaccard jensenshannon kulczynski1 rogerstanimoto

@@ -66,6 +66,7 @@ def _family(home: str, prefix: str) -> dict[str, tuple[str, tuple[Any, ...]]]:
 
 
 S, I = "scipy.linalg.", "scipy.interpolate."
+_SOS = "[[0.2, 0.3, 0.1, 1.0, -0.5, 0.1]]"
 _TCK = "np.array([0, 0, 0, 0, 1, 1, 1, 1.0]), x, 3"
 EXAMPLES: dict[str, dict[str, tuple[str, tuple[Any, ...]]]] = {
     "numpy": NUMPY, "numpy.linalg": LINALG,
@@ -109,6 +110,23 @@ EXAMPLES: dict[str, dict[str, tuple[str, tuple[Any, ...]]]] = {
         "simpson": ("scipy.integrate.simpson(x, x=y)", (v, up)), "romb": ("scipy.integrate.romb(x[:3])", (v,)),
         "cumulative_trapezoid": ("scipy.integrate.cumulative_trapezoid(x, y)", (v, up)),
         "fixed_quad": ("scipy.integrate.fixed_quad(np.sin, 0.0, x)[0]", (1.5,))},
+    "scipy.signal": {
+        **{name: (f"scipy.signal.{name}(2, {ripple}x)[0]", (0.3,)) for name, ripple in (
+            ("butter", ""), ("cheby1", "1.0, "), ("cheby2", "20.0, "), ("ellip", "1.0, 20.0, "))},
+        "decimate": ("scipy.signal.decimate(x, 2)", (np.arange(40.0),)), "kaiser_beta": (
+            "scipy.signal.kaiser_beta(x)", (30.0,)),
+        "filtfilt": ("scipy.signal.filtfilt([0.5], [1.0, -0.5], x)", (np.arange(9.0),)),
+        "resample": ("scipy.signal.resample(x, 3)", (v,)),
+        "resample_poly": ("scipy.signal.resample_poly(x, 2, 3)", (v,)),
+        "savgol_filter": ("scipy.signal.savgol_filter(x, 3, 1)", (v,)),
+        **{name: (f"scipy.signal.{name}({_SOS}, x)", (np.arange(12.0),)) for name in ("sosfilt", "sosfiltfilt")},
+        "sosfilt_zi": (f"scipy.signal.sosfilt_zi(x * np.array({_SOS}))", (1.5,))},
+    "scipy.ndimage": {
+        "affine_transform": ("scipy.ndimage.affine_transform(x, np.eye(3), 0.5)", (m,)),
+        "gaussian_filter1d": ("scipy.ndimage.gaussian_filter1d(x, 1.5)", (v,)),
+        "map_coordinates": ("scipy.ndimage.map_coordinates(x, [[0.5, 1.0], [0.2, 1.7]])", (m,)),
+        "shift": ("scipy.ndimage.shift(x, 0.5)", (v,)),
+        "uniform_filter1d": ("scipy.ndimage.uniform_filter1d(x, 3)", (v,))},
     "scipy.spatial.distance": {
         "squareform": ("scipy.spatial.distance.squareform(x[:3])", (v,)),
         "mahalanobis": ("scipy.spatial.distance.mahalanobis(x[0], x[1], x)", (m,)),

@@ -10,6 +10,8 @@ import numpy as np
 import scipy.integrate
 import scipy.interpolate
 import scipy.linalg
+import scipy.ndimage
+import scipy.signal
 import scipy.spatial.distance
 import scipy.special
 import scipy.stats

@@ -9,8 +9,10 @@ from jitad.trace.scipy_rules import (
     special,
     structured,
 )
+from jitad.trace.scipy_rules.images import functions as images
 from jitad.trace.scipy_rules.interpolate import functions as interpolate
+from jitad.trace.scipy_rules.signal import functions as signal
 from jitad.trace.scipy_rules.solvers import functions as solvers
 
-__all__ = ["descriptive", "distance", "factors", "integrate", "interpolate", "linalg", "matrix_functions", "solvers",
-           "special", "structured"]
+__all__ = ["descriptive", "distance", "factors", "images", "integrate", "interpolate", "linalg", "matrix_functions",
+           "signal", "solvers", "special", "structured"]
