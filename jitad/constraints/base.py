@@ -21,10 +21,12 @@ class Constraint:
     `shape` is that of a value. ``forward(u, earlier)`` takes the free numbers, of shape ``(size,)``, and the values of
     the parameters before it, and gives the value and the log of the absolute determinant of the derivative.
     ``inverse(value, earlier)`` is the way back; it raises `ConstraintError` for a value outside of the set. Both are
-    plain NumPy. `bounded`: the set is, so that the uniform density on it is one.
+    plain NumPy. `bounded`: the set is, so that the uniform density on it is one. `separate`: each element depends, and
+    monotonically, on its own free number alone.
     """
 
     bounded = False
+    separate = False
 
     def __init__(self, name: str, shape: Shape, size: int):
         self.name, self.shape, self.size = name, shape, size

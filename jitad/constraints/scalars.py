@@ -16,6 +16,8 @@ from jitad.errors import ConstraintError
 class Real(Constraint):
     """Any real numbers."""
 
+    separate = True
+
     def forward(self, u: Number, earlier: Earlier) -> tuple[Number, Number]:
         return shaped(u, self.shape), 0.0
 
@@ -25,6 +27,8 @@ class Real(Constraint):
 
 class Positive(Constraint):
     """x = exp(u)."""
+
+    separate = True
 
     def forward(self, u: Number, earlier: Earlier) -> tuple[Number, Number]:
         return shaped(np.exp(u), self.shape), np.sum(u)
@@ -40,7 +44,7 @@ class Lower(Constraint):
 
     def __init__(self, shape: Shape, a: Any):
         super().__init__("lower", shape, math.prod(shape))
-        self.a = a
+        self.a, self.separate = a, not callable(a)
 
     def forward(self, u: Number, earlier: Earlier) -> tuple[Number, Number]:
         a = bound_at(self.a, earlier)
@@ -57,7 +61,7 @@ class Upper(Constraint):
 
     def __init__(self, shape: Shape, b: Any):
         super().__init__("upper", shape, math.prod(shape))
-        self.b = b
+        self.b, self.separate = b, not callable(b)
 
     def forward(self, u: Number, earlier: Earlier) -> tuple[Number, Number]:
         b = bound_at(self.b, earlier)
@@ -77,6 +81,7 @@ class Interval(Constraint):
     def __init__(self, shape: Shape, a: Any, b: Any):
         super().__init__("interval", shape, math.prod(shape))
         self.a, self.b = a, b
+        self.separate = not callable(a) and not callable(b)
 
     def forward(self, u: Number, earlier: Earlier) -> tuple[Number, Number]:
         a = bound_at(self.a, earlier)
@@ -98,6 +103,7 @@ class OffsetScale(Constraint):
     def __init__(self, shape: Shape, m: Any, s: Any):
         super().__init__("offset_scale", shape, math.prod(shape))
         self.m, self.s = m, s
+        self.separate = not callable(m) and not callable(s)
 
     def forward(self, u: Number, earlier: Earlier) -> tuple[Number, Number]:
         m = bound_at(self.m, earlier)

@@ -9,10 +9,11 @@ import numpy as np
 
 from jitad.api.derivatives import hessian, hvp, jacobian
 from jitad.call.messages import issue
-from jitad.constraints.joint import flat_values_of
+from jitad.constraints.joint import ParameterBlock, flat_values_of
 from jitad.errors import EstimateWarning, SignatureError
 from jitad.inference.density import Density
-from jitad.inference.given import labels
+from jitad.inference.given import free_names, labels
+from jitad.inference.profile import mapped, profiled
 
 METHODS = ("L-BFGS-B", "trust-exact", "trust-krylov")
 POLISH = 30                  # steps of Newton's method after an optimiser, at most
@@ -27,15 +28,50 @@ class Estimate:
     there, `value` the log density or log-likelihood, `errors` the standard errors of the values by the delta method.
     `converged` says whether the gradient vanishes. Prints as a table."""
 
-    def __init__(self, values: Mapping[str, Any], free: np.ndarray, covariance: np.ndarray, value: float,
-                 gradient: np.ndarray, errors: Mapping[str, np.ndarray]):
-        self.values, self.free, self.covariance, self.value = dict(values), free, covariance, value
-        self.gradient, self.errors = gradient, dict(errors)
+    def __init__(self, values: Mapping[str, Any], free: np.ndarray, covariance: np.ndarray, at: tuple[
+            float, np.ndarray], errors: Mapping[str, np.ndarray], loss: Function, blocks: Sequence[ParameterBlock]):
+        self.values, self.free, self.covariance = dict(values), free, covariance
+        (self.value, self.gradient), self.errors = at, dict(errors)
+        self.loss, self.blocks = loss, blocks
+        gradient, value = self.gradient, self.value
         promised = 0.5 * gradient @ covariance @ gradient if len(gradient) else 0.0
         self.converged = bool(abs(promised) < 1e-6 * (1 + abs(value)))
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
+
+    def profile(self, names: Sequence[str] | str | None = None, *, level: float = 0.95) -> dict[str, np.ndarray]:
+        """Intervals by the profile of the density: ``profile()["tau"]`` has shape ``(*shape, 2)``, the ends for each
+        element, infinite or at the border of the set where the density never falls far enough. Unlike standard errors
+        they need no symmetry, and do not change with the scale on which a parameter is measured.
+
+        `names` are parameters, all by default. One whose elements are bound to each other (ordered, a simplex, bounds
+        that are functions) has the intervals of its free numbers, under ``name.free``. They are NaN where there is no
+        covariance. Raises `SignatureError` for names that there are not and levels outside of (0, 1); warns with
+        `EstimateWarning` where a greater density is found, or the density ends.
+
+        >>> import numpy as np, jitad
+        >>> from jitad.constraints import positive
+        >>> post = jitad.posterior(lambda rate, y: np.sum(np.log(rate) - rate * y), dict(rate=positive()),
+        ...                        data=(np.array([0.3, 1.2, 0.4, 2.0, 0.6]),))
+        >>> post.optimise().profile()["rate"].round(3)
+        array([0.398, 2.388])
+        """
+        wanted = [names] if isinstance(names, str) else names
+        known = {block.name: block for block in self.blocks}
+        unknown = [name for name in wanted or () if name not in known]
+        if unknown or not 0.0 < level < 1.0:
+            raise SignatureError(f"there is no parameter {unknown[0]!r}; there are {', '.join(known)}" if unknown else (
+                f"level must lie between 0 and 1, not {level!r}"))
+        found = {}
+        for block in [known[name] for name in wanted] if wanted is not None else self.blocks:
+            places = np.arange(block.begin, block.end)
+            ends = profiled(self.loss, self.free, self.covariance, free_names(self.blocks), places, level)
+            if block.constraint.separate:
+                found[block.name] = mapped(block.constraint, self.free[places], ends)
+            else:
+                found[f"{block.name}.free"] = ends
+        return found
 
     def __str__(self) -> str:
         lines = [f"log density {self.value:.4f}" + ("" if self.converged else "  (not converged)")]

@@ -37,13 +37,7 @@ class FreeVector:
     @property
     def names(self) -> list[str]:
         """A name for each free number: ``tau``, ``eta[3]``, ``L.free[0]`` where values and free numbers differ."""
-        found: list[str] = []
-        for name, constraint, _, _ in self.blocks:
-            if constraint.size == int(np.prod(constraint.shape)):
-                found += labels(name, constraint.shape)
-            else:
-                found += labels(f"{name}.free", (constraint.size,))
-        return found
+        return free_names(self.blocks)
 
     def values(self, given: Values) -> dict[str, Any]:
         """A dict of the values; raises `SignatureError` unless all parameters are there, and nothing else."""
@@ -95,6 +89,17 @@ def _named(parameters: Any) -> tuple[type | None, dict[str, Any]]:
         return type(parameters), dict(zip(parameters._fields, parameters, strict=True))
     raise SignatureError("parameters must be a dict of constraints by name, such as {'mu': real(), 'tau': positive()}, "
                          f"or a dataclass or named tuple of them; not {type(parameters).__name__}")
+
+
+def free_names(blocks: Sequence[ParameterBlock]) -> list[str]:
+    """A name for each free number of parameters: see `FreeVector.names`."""
+    found: list[str] = []
+    for name, constraint, _, _ in blocks:
+        if constraint.size == int(np.prod(constraint.shape)):
+            found += labels(name, constraint.shape)
+        else:
+            found += labels(f"{name}.free", (constraint.size,))
+    return found
 
 
 def labels(name: str, shape: tuple[int, ...]) -> list[str]:

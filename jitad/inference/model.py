@@ -291,9 +291,8 @@ class Posterior:
         points = find_starts(density, self.free, start, None, count_of(start, starts), seed)
         u, curvature = newton(density.loss, density_curvature(density), maximised(density, points, method))
         covariance = covariance_of(curvature, self.names)
-        value, gradient = density.at(u)[1:]
-        return Estimate(self.constrain(u), u, covariance, value, gradient, delta_errors(
-            values_alone(self.free.blocks), (u,), covariance))
+        errors = delta_errors(values_alone(self.free.blocks), (u,), covariance)
+        return Estimate(self.constrain(u), u, covariance, density.at(u)[1:], errors, density.loss, self.free.blocks)
 
     @cached_property
     def _likelihood(self) -> Density:
@@ -347,9 +346,9 @@ class Posterior:
         >>> round(float(fit["mu"]), 4), round(float(fit["tau"] ** 2), 4)
         (3.25, 3.2847)
         """
-        from jitad.inference.laplace import Laplace  # which imports numba
+        from jitad.inference.laplace.fit import Laplace  # which imports numba
 
-        return Laplace(self.call, self.free, self.observed, random, jacobian)
+        return Laplace(self, random, jacobian)
 
     # --- checks ---------------------------------------------------------------------------------------------------
     def check(self, values: Values | np.ndarray | None = None) -> PosteriorReport:

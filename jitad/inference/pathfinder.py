@@ -2,7 +2,7 @@
 is drawn from.
 
 L. Zhang, B. Carpenter, A. Gelman, A. Vehtari, Pathfinder: parallel quasi-Newton variational inference, JMLR 23, 2022.
-Several paths are joined by importance resampling with Pareto-smoothed weights (A. Vehtari et al., JMLR 25, 2024).
+Several paths are joined by importance resampling.
 """
 from __future__ import annotations
 
@@ -11,17 +11,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jitad.call.messages import issue
-from jitad.errors import SamplingWarning, StartError
-from jitad.inference.density import FINE, Density
+from jitad.errors import StartError
+from jitad.inference.density import Density
 from jitad.inference.draws import Draws
-from jitad.inference.normal import of_free
+from jitad.inference.importance import log_densities, resampled
 from jitad.inference.starts import require_count, starts
 
 Posterior = Any              # that of `jitad.inference.model`, which imports this file
 MEMORY, STEPS = 6, 1000      # pairs that the inverse Hessian is made of, and steps of a path
 TRIED = 25                   # draws by which the distributions along a path are compared
-BAD = 0.7                    # Pareto k from which weights are not to be trusted
 
 
 class Approximation(NamedTuple):
@@ -48,21 +46,9 @@ def pathfound(post: Posterior, draws: int, paths: int, seed: Any, start: Any) ->
         z = rng.normal(size=(draws, post.dim))
         us = one.mean + z @ one.root.T
         free.append(us)
-        weights.append(_values(post.density, us) - _log_density(one, z))
+        weights.append(log_densities(post.density, us) - _log_density(one, z))
     us, logs = np.concatenate(free), np.concatenate(weights)
-    smoothed, k = pareto_smoothed(logs)
-    if not k < BAD:
-        issue(f"Pathfinder's draws are far from the posterior (Pareto k {k:.2f}, to be below {BAD}): use them as "
-              "points to start from, and sample", SamplingWarning)
-    chosen = rng.choice(len(us), draws, p=np.exp(smoothed))
-    result = of_free(post, us[chosen][None])
-    result.statistics = {"log_weight": logs[chosen][None], "pareto_k": np.full((1, draws), k)}
-    return result
-
-
-def _values(density: Density, us: np.ndarray) -> np.ndarray:
-    found = [density.at(u) for u in us]
-    return np.array([value if status == FINE else -math.inf for status, value, _ in found])
+    return resampled(post, us, logs, draws, rng, "Pathfinder's draws")
 
 
 def _log_density(one: Approximation, z: np.ndarray) -> np.ndarray:
@@ -119,44 +105,6 @@ def _approximation(density: Density, u: np.ndarray, slope: np.ndarray, alpha: np
     mean = u - root @ (root.T @ slope)
     z = rng.normal(size=(TRIED, len(u)))
     one = Approximation(mean, root, 0.0)
-    values = _values(density, mean + z @ root.T)
+    values = log_densities(density, mean + z @ root.T)
     elbo = float(np.mean(values - _log_density(one, z)))
     return one._replace(elbo=elbo) if math.isfinite(elbo) else None
-
-
-def pareto_smoothed(logs: np.ndarray) -> tuple[np.ndarray, float]:
-    """Normalised log weights, the largest smoothed by a generalised Pareto distribution, and its shape k (the estimate
-    of J. Zhang, M. Stephens, Technometrics 51, 2009, with the prior of Vehtari et al.)."""
-    logs = logs - logs.max()
-    count = int(np.ceil(min(0.2 * len(logs), 3 * math.sqrt(len(logs)))))
-    k = math.inf
-    if count < 5:                                         # too few for a tail
-        return _normalised(logs), k
-    order = np.argsort(logs)
-    tail = order[-count:]
-    cut = logs[order[-count - 1]]
-    excess = np.exp(logs[tail]) - np.exp(cut)
-    if excess[-1] > excess[0] > 0:
-        k, sigma = _pareto(excess)
-        at = (np.arange(count) + 0.5) / count
-        quantiles = sigma * np.expm1(-k * np.log1p(-at)) / k if k else -sigma * np.log1p(-at)
-        logs = logs.copy()
-        logs[tail] = np.minimum(np.log(np.exp(cut) + quantiles), 0.0)
-    return _normalised(logs), k
-
-
-def _normalised(logs: np.ndarray) -> np.ndarray:
-    top = logs.max()
-    return logs - (top + math.log(np.sum(np.exp(logs - top))))
-
-
-def _pareto(x: np.ndarray) -> tuple[float, float]:
-    n = len(x)
-    m = 30 + int(math.sqrt(n))
-    theta = 1 / x[-1] + (1 - np.sqrt(m / (np.arange(1, m + 1) - 0.5))) / (3 * x[int(n / 4 + 0.5) - 1])
-    shapes = np.mean(np.log1p(-theta[:, None] * x), axis=1)
-    likelihood = n * (np.log(-theta / shapes) - shapes - 1)
-    weights = 1 / np.sum(np.exp(likelihood - likelihood[:, None]), axis=1)
-    best = float(np.sum(theta * weights) / np.sum(weights))
-    k = float(np.mean(np.log1p(-best * x)))
-    return (n * k + 10 * 0.5) / (n + 10), -k / best

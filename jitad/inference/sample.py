@@ -11,7 +11,7 @@ import numpy as np
 from jitad.errors import SignatureError, StartError
 from jitad.inference.check import unused
 from jitad.inference.draws import Draws, checked_labels, require_names
-from jitad.inference.normal import of_free
+from jitad.inference.importance import of_free
 from jitad.inference.nuts import Chains
 from jitad.inference.starts import require_count, starts
 
@@ -30,28 +30,42 @@ def drawn(post: Posterior, draws: int, tune: int, chains: int, cores: int | None
         seed = np.random.SeedSequence().entropy
     points = starts(post.density, post.free, start, jitter, chains, seed)
     _require_used(post, points[0])
-    settings = {"num_tune": tune, "num_draws": draws, "target_accept": TARGET, **options}
-    running = Chains(post.density.compile(points[0]), points, seed, cores or min(chains, _processors()), settings,
-                     low_rank, progress)
+    settings = settings_of(draws, tune, options)
+    running = Chains(post.density.compile(points[0]), points, seed, cores_for(cores, chains), settings, low_rank,
+                     progress)
     try:
         if arviz:
             importlib.import_module("arviz")
         _require_stored(post, points[0])
     finally:
         found = running.wait()
-    free = np.stack([vectors[tune:] for vectors, _ in found])
-    after = {name: np.stack([s[name][tune:] for _, s in found]) for name in found[0][1]}
-    before = {name: np.stack([s[name][:tune] for _, s in found]) for name in found[0][1]} if tune else {}
-    result = of_free(post, free, after, before)
+    result = of_free(post, *stacked_chains(found, tune))
     result.warn(float(settings["target_accept"]), int(options.get("maxdepth", 10)))
     return result
 
 
-def _processors() -> int:
+def settings_of(draws: int, tune: int, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of the sampler."""
+    return {"num_tune": tune, "num_draws": draws, "target_accept": TARGET, **options}
+
+
+def stacked_chains(found: list[tuple[np.ndarray, dict[str, np.ndarray]]], tune: int) -> tuple[
+        np.ndarray, dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """The draws of all chains after the warm-up, of shape (chains, draws, dim), and the statistics after it and of
+    it."""
+    after = {name: np.stack([s[name][tune:] for _, s in found]) for name in found[0][1]}
+    before = {name: np.stack([s[name][:tune] for _, s in found]) for name in found[0][1]} if tune else {}
+    return np.stack([vectors[tune:] for vectors, _ in found]), after, before
+
+
+def cores_for(cores: int | None, chains: int) -> int:
+    """How many chains run at once: what is said, or as many as there are processors."""
+    if cores:
+        return cores
     try:
-        return len(os.sched_getaffinity(0))
+        return min(chains, len(os.sched_getaffinity(0)))
     except AttributeError:                              # not on all systems
-        return os.cpu_count() or 1
+        return min(chains, os.cpu_count() or 1)
 
 
 def _require_used(post: Posterior, u: np.ndarray) -> None:

@@ -2,12 +2,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from jitad.errors import SignatureError, StartError
-from jitad.inference.density import FINE, Density
+from jitad.inference.density import FINE
 from jitad.inference.given import FreeVector
 
 TRIES = 100
@@ -15,7 +15,17 @@ BESIDE = 1e-4                # how far beside a stationary point a chain begins
 REACH = 2.0                  # how far from zero the free numbers of a point are that is looked for
 
 
-def starts(density: Density, free: FreeVector, given: Any, jitter: float | None, count: int,
+class Tried(Protocol):
+    """What is asked of a density where a chain is to begin: see `Density`."""
+
+    def at(self, u: np.ndarray) -> tuple[int, float, np.ndarray]: ...
+
+    def finite(self, u: np.ndarray) -> bool: ...
+
+    def why_not(self, u: np.ndarray) -> str: ...
+
+
+def starts(density: Tried, free: FreeVector, given: Any, jitter: float | None, count: int,
            seed: Any) -> list[np.ndarray]:
     """`count` free vectors at which the density is finite.
 
@@ -63,7 +73,7 @@ def _each(given: Any, count: int) -> Callable[[int], Any]:
     return lambda i: several[i]
 
 
-def _found(density: Density, free: FreeVector, given: Any, reach: float, generator: np.random.Generator,
+def _found(density: Tried, free: FreeVector, given: Any, reach: float, generator: np.random.Generator,
            number: int) -> np.ndarray:
     centre = np.zeros(free.dim)
     for _ in range(TRIES):

@@ -8,7 +8,7 @@ from scipy import sparse
 import jitad
 from jitad.constraints import interval, positive, real
 from jitad.errors import EstimateWarning, SignatureError, StartError
-from jitad.inference.sparse import SparsePattern
+from jitad.inference.laplace.sparse import SparsePattern
 
 # Yields of dyestuff from six batches: O. L. Davies, P. L. Goldsmith, Statistical Methods in Research and Production,
 # 4th edition, 1972, table 6.1.

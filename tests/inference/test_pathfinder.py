@@ -7,7 +7,6 @@ import pytest
 import jitad
 from jitad.constraints import positive, real
 from jitad.errors import SamplingWarning, SignatureError, StartError
-from jitad.inference.pathfinder import pareto_smoothed
 
 
 def test_a_normal_distribution_is_found():
@@ -21,16 +20,6 @@ def test_a_normal_distribution_is_found():
     np.testing.assert_allclose(draws["x"][0].mean(0), 2, atol=0.08)
     np.testing.assert_allclose(draws["x"][0].std(0) / sd, 1, atol=0.08)
     np.testing.assert_array_equal(draws.free, post.pathfinder(20000, seed=3).free)
-
-
-def test_weights_are_those_of_arviz():
-    arviz = pytest.importorskip("arviz")
-    for seed, heavy in ((0, 0.3), (1, 0.9)):
-        logs = heavy * np.random.default_rng(seed).exponential(size=2000)
-        expected, k = arviz.psislw(logs)
-        smoothed, shape = pareto_smoothed(logs)
-        assert shape == pytest.approx(float(k), rel=1e-6)
-        np.testing.assert_allclose(smoothed, expected, rtol=1e-6, atol=1e-8)
 
 
 def test_draws_that_are_far_off_are_warned_of():

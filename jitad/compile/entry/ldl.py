@@ -93,6 +93,16 @@ def solved(starts: np.ndarray, rows: np.ndarray, below: np.ndarray, diagonal: np
 
 
 @njit(cache=True)
+def spread(starts: np.ndarray, rows: np.ndarray, below: np.ndarray, diagonal: np.ndarray, x: np.ndarray) -> None:
+    """Replaces independent standard normal numbers `x` by such as have the inverse of L D L^T as covariance."""
+    for j in range(len(diagonal) - 1, -1, -1):
+        total = x[j] / np.sqrt(diagonal[j])
+        for p in range(starts[j], starts[j + 1]):
+            total -= below[p] * x[rows[p]]
+        x[j] = total
+
+
+@njit(cache=True)
 def inverse(starts: np.ndarray, rows: np.ndarray, below: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
     """The elements of the inverse at the places of L, by columns, and then its diagonal."""
     n, count = len(diagonal), len(rows)

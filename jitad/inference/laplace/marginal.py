@@ -8,6 +8,7 @@ weigh the columns of H that are computed together (H. Skaug, D. Fournier, CSDA 5
 """
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -19,8 +20,8 @@ from jitad.api.transforms import jit, jit_grad
 from jitad.api.vjp_jvp import jvp
 from jitad.constraints.joint import Call, Stretch, along, loss_of, moved, weighted
 from jitad.errors import StartError
-from jitad.inference.density import NO_DENSITY
-from jitad.inference.sparse import Factor, SparsePattern
+from jitad.inference.density import FAR, NO_DENSITY
+from jitad.inference.laplace.sparse import Factor, SparsePattern
 from jitad.passes.sparsity.colours import single, star
 
 STEPS, HALVINGS = 200, 40
@@ -41,16 +42,33 @@ class Marginal:
     def __init__(self, call: Call, parts: tuple[Stretch, ...], data: tuple[Any, ...], jacobian: bool):
         self.data = data
         self.sizes = tuple(sum(p.end - p.begin for p in parts if p.random is kind) for kind in (False, True))
-        self.loss = loss_of(call, parts, jacobian)
+        self.joint = loss_of(call, parts, jacobian)
         silent = {"on_mismatch": "silent"}
-        self._newton = value_gradient_and_hessian(self.loss, 1, sparse=True, **silent)
-        slope = jit_grad(self.loss, 1, **silent)
-        self._curvature = jit_grad(weighted(hvp(self.loss, 1, **silent)), (0, 1), **silent)
-        self._moved = jit_grad(moved(self.loss, slope), 0, **silent)
+        self._newton = value_gradient_and_hessian(self.joint, 1, sparse=True, **silent)
+        self._joint_value = jit(self.joint, **silent)
+        slope = jit_grad(self.joint, 1, **silent)
+        self._curvature = jit_grad(weighted(hvp(self.joint, 1, **silent)), (0, 1), **silent)
+        self._moved = jit_grad(moved(self.joint, slope), 0, **silent)
         self._along = jit(along(slope, jvp), **silent)
         self.pattern: SparsePattern | None = None
         self.raw: Any = None
+        self.seen: Any = None                                # the last Hessian, whose places are known
         self.last = np.zeros(self.sizes[1])
+
+    def with_data(self, data: tuple[Any, ...]) -> Marginal:
+        """The same with other data. Nothing is compiled again for data of the same shapes and types."""
+        found = copy.copy(self)
+        found.data, found.last = data, np.zeros(self.sizes[1])
+        return found
+
+    def loss(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """Minus the value and the gradient; FAR where the random effects have no mode."""
+        try:
+            value, gradient = self.value_and_grad(theta)
+        except StartError:
+            return FAR, np.zeros(len(theta))
+        fine = math.isfinite(value) and np.isfinite(gradient).all()
+        return (-value, -gradient) if fine else (FAR, np.zeros(len(theta)))
 
     # --- the mode --------------------------------------------------------------------------------------------
     def mode(self, theta: np.ndarray) -> Mode:
@@ -103,22 +121,21 @@ class Marginal:
 
     def _why(self, theta: np.ndarray, b: np.ndarray) -> str:
         try:
-            jit_grad(self.loss, (0, 1), on_mismatch="silent").check_finite(theta, b, *self.data)
+            jit_grad(self.joint, (0, 1), on_mismatch="silent").check_finite(theta, b, *self.data)
         except Exception as error:
             return f"{type(error).__name__}: {error}"
         return "a second derivative is not finite"
 
     def _elements(self, hessian: Any) -> np.ndarray:
         """The elements in the order of the pattern, which is made anew where the matrix has other places."""
-        known = self.raw
-        if known is None or not (np.array_equal(known.indptr, hessian.indptr) and np.array_equal(
-                known.indices, hessian.indices)):
+        if hessian is not self.seen and (self.raw is None or not _same_places(self.raw, hessian)):
             numbered = hessian.copy()
             numbered.data = np.arange(1.0, hessian.nnz + 1)
             whole = _whole(numbered)
             self.raw, self.source = hessian, whole.data.astype(np.int64) - 1
             self.pattern = SparsePattern(whole)
             self._colour(whole)
+        self.seen = hessian
         return np.append(hessian.data, 0.0)[self.source] if len(self.source) > hessian.nnz else hessian.data
 
     def _exact(self, hessian: Any) -> Factor | None:
@@ -140,6 +157,14 @@ class Marginal:
             raised[pattern.diagonal] += added
             factor = pattern.factor(raised)
         return factor
+
+    def log_joint(self, theta: np.ndarray, b: np.ndarray) -> float:
+        """The log density of both; minus infinity where there is none."""
+        try:
+            value = float(self._joint_value(theta, b, *self.data))
+        except NO_DENSITY:
+            return -math.inf
+        return -value if math.isfinite(value) else -math.inf
 
     # --- the marginal likelihood --------------------------------------------------------------------------------
     def value(self, theta: np.ndarray) -> float:
@@ -175,6 +200,10 @@ class Marginal:
         """The derivative of the mode, of shape (random, fixed): -H^-1 times the mixed second derivatives."""
         columns = [self._along(theta, mode.b, direction, *self.data) for direction in np.eye(self.sizes[0])]
         return -mode.factor.solve(np.stack(columns, axis=1)) if columns else np.zeros((self.sizes[1], 0))
+
+
+def _same_places(one: Any, other: Any) -> bool:
+    return np.array_equal(one.indptr, other.indptr) and np.array_equal(one.indices, other.indices)
 
 
 def _whole(hessian: Any) -> Any:

@@ -55,6 +55,12 @@ class Factor:
         ldl.solved(self.pattern.starts, self.rows, self.below, self.diagonal, x)
         return x[self.pattern.place]
 
+    def spread(self, z: np.ndarray) -> np.ndarray:
+        """Standard normal numbers made into such as have the inverse of the matrix as covariance."""
+        x = z.astype(np.float64)
+        ldl.spread(self.pattern.starts, self.rows, self.below, self.diagonal, x)
+        return x[self.pattern.place]
+
     def inverse(self) -> np.ndarray:
         """The elements of the inverse at the places of the matrix, in the order of its `data`."""
         pattern = self.pattern

@@ -1,0 +1,1 @@
+"""Random effects integrated out by Laplace's approximation."""
