@@ -386,9 +386,7 @@ def _settled(x: Any, name: str) -> Any:
     if x.dtype.kind not in "iub" and (name not in _ORDERS or x.ndim or x.dtype.kind != "f"):
         return x
     builder: Any = x.builder
-    if not hasattr(builder, "decide_all"):
-        return x
-    if x.dtype.kind == "f" and not np.isinf(x):          # it may be differentiated by
+    if not hasattr(builder, "decide_all") or (x.dtype.kind == "f" and not np.isinf(x)):     # may be differentiated by
         return x
     return order_of(x)
 
