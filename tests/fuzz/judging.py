@@ -58,7 +58,8 @@ def slope(f: Callable[..., Any], x: np.ndarray, y: np.ndarray, direction: tuple[
 def unsteady(f: Callable[..., Any], x: np.ndarray, y: np.ndarray, by: float, seed: int) -> bool:
     """Whether the last bits of the arguments decide about more than a thousandth of `by`: singular matrices."""
     rng = np.random.default_rng(seed)
-    near = [quietly(f, *(a * (1 + 1e-14 * rng.normal(size=a.shape)) for a in (x, y))) for _ in range(4)]
+    near = [quietly(f, *(a * (1 + 50 * np.finfo(a.dtype).eps * rng.normal(size=a.shape)).astype(a.dtype)
+                        for a in (x, y))) for _ in range(12)]
     values = [float("nan") if isinstance(v, Exception) else float(v) for v in near]
     return len(set(map(np.isnan, values))) > 1 or not np.ptp(values) <= 1e-3 * abs(by)
 

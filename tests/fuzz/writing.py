@@ -278,7 +278,7 @@ class Writer:
         """A line that may fail, and what is done then."""
         name = self.fresh()
         risky = self.fill(self.some([
-            "math.sqrt(<A>)", "math.log(<A>)", "math.exp(400 * <A>)", "<V>[<N>]", "float(<C>) / int(<N>)",
+            "math.sqrt(<A>)", "math.log(<A>)", "math.exp(400 * <A>)", "<V>[<N>]", "float(<C>) / (int(<N>) or 2)",
             "np.linalg.cholesky(gram(<M>))[0, 0]", "np.linalg.inv(<M>)[0, 0]", "math.acos(<A>)",
             "np.linalg.solve(<M>, <V>)[0]", "np.concatenate([<A>, <V>]).sum()"]))
         kinds = self.some(["Exception", "(ValueError, IndexError, ZeroDivisionError, OverflowError, TypeError, "
