@@ -7,7 +7,7 @@ belong with the function (in its memo), not with the tape.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from .getters import Writer
@@ -32,7 +32,7 @@ class Read(NamedTuple):
 
 
 class Source(NamedTuple):
-    """Generated statements: after `lines`, the variables `inputs` hold the inputs.
+    """Generated statements: after `lines`, the variables `inputs` hold the inputs, and `objects` what was asked for.
 
     They need the objects in `bound` by name, and have to run in a function whose globals are `namespace`, those
     of the user's function: reading a global is cheapest there, and finds a builtin where no global hides it.
@@ -43,6 +43,7 @@ class Source(NamedTuple):
     inputs: tuple[str, ...]
     bound: dict[str, object]
     namespace: dict[str, Any]
+    objects: dict[Path, str]
 
 
 class Plan:
@@ -187,14 +188,19 @@ class Plan:
         found = self._current(target)
         return None if found is None else tuple([found[path] for path in self._inputs])
 
+    def found(self, target: Target, paths: Iterable[Path]) -> list[Any]:
+        """Return what is at `paths` now; None where there is nothing."""
+        known: dict[Path, Any] = {Path(): target}
+        return [None if (value := _walk(path, known)) is _MISSING else value for path in paths]
+
     # --- a call: generated code ----------------------------------------------------------------------------------
 
-    def generate(self, target: Target, fail: str) -> Source | None:
+    def generate(self, target: Target, fail: str, objects: Sequence[Path] = ()) -> Source | None:
         """Return statements that read the inputs of `target`, for use in a generated function; None if no match.
 
         `fail` is the statement for a failed guard: a value has changed, or is equal but another object where
         comparing would cost too much (functions), or has gone. The statements may raise anything, which means the
-        same. They check neither type nor shape of inputs.
+        same. They check neither type nor shape of inputs. `objects` are paths of which only the object itself counts.
         """
         values = self._current(target)
         if values is None:
@@ -208,8 +214,9 @@ class Plan:
                 writer.guard(read.path, name, read.known)
             elif read.kind == "same":
                 writer.same(name, read.known)
+        found = {path: writer.read(path) for path in objects}
         inputs = tuple(writer.names[path] for path in self._inputs)
-        return Source(tuple(writer.lines), inputs, writer.bound, namespace)
+        return Source(tuple(writer.lines), inputs, writer.bound, namespace, found)
 
     def places(self, target: Target) -> tuple[Place, ...] | None:
         """Return the places that tell as long as they keep their objects that the guards hold; None if

@@ -156,8 +156,9 @@ class BoundFunction(Called):
 
     def _remember(self, bound: BoundTape, arguments: Arguments) -> None:
         """Let the next call of this kind go straight to the kernel."""
-        if any(known.specialization is bound.specialization for known in self.shortcuts):
-            return
+        if bound.specialization.asked or any(
+                known.specialization is bound.specialization for known in self.shortcuts):
+            return                                       # what is compared by ``is`` is looked at in each call
         known, result = Shortcut(self, arguments.signature, bound.specialization), bound.specialization.result
         structures = [arguments.structures[place] for place in self._free]
         if result.plain and len(bound.free) == len(self._free) and all(map(bare, structures)):
@@ -230,7 +231,9 @@ class BoundFunction(Called):
 
 def bind(transformed: FunctionFamily, args: Iterable[Any], kwargs: dict[str, Any]) -> BoundFunction:
     """`transformed` with its data bound, copies of `args` and `kwargs`."""
-    bound = BoundFunction(transformed, tuple(map(_copied, args)), {k: _copied(v) for k, v in kwargs.items()})
+    copies: dict[int, Any] = {}                          # one of each array
+    bound = BoundFunction(transformed, tuple(_copied(v, copies) for v in args),
+                          {k: _copied(v, copies) for k, v in kwargs.items()})
     _check_surplus(bound, kwargs)
     return bound
 
@@ -246,9 +249,9 @@ def _check_surplus(bound: BoundFunction, kwargs: dict[str, Any]) -> None:
                         f"{len(bound._free)} of the arguments stay free (called at {user_line()})") from None
 
 
-def _copied(value: Any) -> Any:
+def _copied(value: Any, copies: dict[int, Any]) -> Any:
     leaves, tree = leaves_of(value)
-    return unflatten(tree, [snapshot(leaf) for leaf in leaves])
+    return unflatten(tree, [copies.setdefault(id(leaf), snapshot(leaf)) for leaf in leaves])
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -39,6 +39,7 @@ from jitad.call.build.specialize import build, complete
 from jitad.call.messages import crowd_message, issue, report
 from jitad.call.request.request import Arguments, differences
 from jitad.call.request.results import write_out
+from jitad.call.request.sameness import unlike
 from jitad.call.request.subject import Subject
 from jitad.call.rungs import stored
 from jitad.call.rungs.background import under_way
@@ -108,7 +109,7 @@ class Called:
         arguments = self._arguments(args, kwargs)
         changing, given, named = self._given_to_shortcuts(arguments, args, kwargs)
         for known in self.shortcuts:
-            fits = known.signature == arguments.signature and known.changing == changing
+            fits = known.signature == arguments.signature and known.changing == changing and not known.compares
             result = attempt(known.strict, given, named) if fits else MISSED
             if result is not MISSED:
                 if changing:
@@ -193,13 +194,16 @@ class Ladder(Called):
 
     def _serves(self, known: Specialization, arguments: Arguments) -> bool:
         """Whether the captures are those of the specialization, and the call takes its way through the code."""
-        captured = known.captured(self.subject.target)
-        return captured is not None and known.missed([*arguments.inputs, *captured]) is None
+        target = self.subject.target
+        captured = known.captured(target)
+        return captured is not None and not unlike(known.asked, arguments, known.plan, target) and known.missed(
+            [*arguments.inputs, *captured]) is None
 
     def _ways(self, key: Any) -> list[Specialization]:
         """The specializations that differ in nothing but the way through the branches; not looked at closely while
         there are few."""
-        found = [known for its, known in cache.store.entries(self.subject.owner) if known.guarded and its == key]
+        found = [known for its, known in cache.store.entries(self.subject.owner)
+                 if (known.guarded or known.asked) and its == key]
         if len(found) < cache.configuration().ways:
             return found
         return [known for known in found if known.captured(self.subject.target) is not None]
@@ -224,7 +228,8 @@ class Ladder(Called):
     def _only_steps(self, known: Specialization, arguments: Arguments) -> bool:
         """Whether a specialization would serve a call, if it knew more ways of the steps of loops."""
         captured = known.captured(self.subject.target)
-        if captured is None or known.recorded is None:
+        if captured is None or known.recorded is None or unlike(
+                known.asked, arguments, known.plan, self.subject.target):
             return False
         rest = tuple(g for g in known.tape.guards if not is_of_steps(known.tape, g))
         return len(rest) < len(known.tape.guards) and first_missed(
@@ -252,6 +257,8 @@ class Ladder(Called):
         captured = known.captured(self.subject.target)
         if captured is None:
             return known.plan.changes(self.subject.target)
+        if other := unlike(known.asked, arguments, known.plan, self.subject.target):
+            return [other]
         guard = known.missed([*arguments.inputs, *captured])
         if guard is None:
             return []
@@ -290,7 +297,7 @@ class Ladder(Called):
         counters, leaves = cache.store.attach(self.subject.owner, known, specialization), arguments.leaves
         known.strict = python_shortcut(specialization, kernel, target, counters, leaves,
                                        parameters.keywords(len(arguments.args)),
-                                       parameters.loose(specialization.keywords), changes)
+                                       parameters.loose(specialization.keywords), changes, arguments.passed)
         if known.strict is not None:
             call = with_fallback(known.strict, self.fallback, self.writes)
             native = None if changes else native_shortcut(specialization, kernel, target, counters, leaves, call)

@@ -149,6 +149,9 @@ def save(compiled: CompiledTape, path: str | os.PathLike[str]) -> None:
     if any(map(is_complex, given.leaves)) or any(form.startswith("complex") for form in forms):
         raise TapeFileError(f"`{specialization.name}` has complex arguments or results, which cannot be in a file "
                             f"(called at {user_line()}); pass and return real and imaginary parts")
+    if specialization.asked:
+        raise TapeFileError(f"`{specialization.name}` compares arguments by `is`, which a file cannot tell (called at "
+                            f"{user_line()}); compare names or flags instead")
     captured = [np.array(x) for x in compiled._inputs()[len(given.inputs):]]
     arguments, start = [], 0
     for name, tree, count in zip((*given.positional, *given.kwargs), given.structures, given.counts, strict=True):

@@ -7,15 +7,15 @@ strings and whatever else is not a container are leaves.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import optree
 
 from jitad.cache.keys.signature import Leaf, describe
 
-__all__ = ["NAMESPACE", "TreeDef", "bare", "classes_in", "count_leaves", "flatten", "leaves_of", "rebuild", "shown",
-           "unflatten"]
+__all__ = ["NAMESPACE", "TreeDef", "bare", "classes_in", "count_leaves", "flatten", "leaves_of", "objects_in",
+           "rebuild", "shown", "unflatten"]
 
 NAMESPACE = "jitad"
 # The order of a dict's keys is part of the structure, since code that iterates over it sees it. Entered for good, and
@@ -127,6 +127,27 @@ def unflatten(structure: TreeDef, leaves: Sequence[Any]) -> Any:
         else:
             outer.append(next(rest))
     return optree.tree_unflatten(structure.spec, outer)
+
+
+def objects_in(tree: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """The containers and leaves of a tree, each container before what is in it, under the names by which code has them.
+
+    >>> [path for path, _ in objects_in({"b": 2, "a": (1, None)}, "p")]
+    ['p', "p['b']", "p['a']", "p['a'][0]", "p['a'][1]"]
+    """
+    yield name, tree
+    kind = type(tree)
+    if hasattr(kind, "__dataclass_fields__"):
+        inside: Iterable[tuple[str, Any]] = ((f".{field}", getattr(tree, field)) for field in _field_names(tree))
+    elif optree.is_namedtuple_class(kind) or kind in (list, tuple):
+        inside = ((f"[{i}]", x) for i, x in enumerate(tree))
+    elif optree.tree_is_leaf(tree, none_is_leaf=True, namespace=NAMESPACE):
+        return
+    else:
+        children, _, entries, _ = optree.tree_flatten_one_level(tree, none_is_leaf=True, namespace=NAMESPACE)
+        inside = ((f"[{entry!r}]", x) for entry, x in zip(entries, children, strict=True))
+    for part, x in inside:
+        yield from objects_in(x, name + part)
 
 
 def classes_in(structure: TreeDef) -> set[type]:

@@ -50,9 +50,10 @@ repeat_by(templates.repeated)
 
 
 def record(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None,
-           names: Sequence[str] | None = None, loops: Loops | None = None) -> Recording:
+           names: Sequence[str] | None = None, loops: Loops | None = None, objects: Sequence[Any] = ()) -> Recording:
     """Run `target`, as `jitad.cache.keys.identity.unwrap` gives it, on traced `args` and `kwargs`. What is known of its
-    `loops` from other recordings comes into this one, and what is found out is added to it.
+    `loops` from other recordings comes into this one, and what is found out is added to it. `objects` are those that
+    were given by the caller, for code that compares them by ``is``.
 
     Raises `ArgumentTypeError` for an argument that cannot be on a tape, `OutputError` for a result that cannot,
     `CaptureError` and `MutationError` for captures that cannot be followed, and what the function raises.
@@ -61,16 +62,16 @@ def record(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = 
     known = {} if loops is None else loops
     for _ in range(ROUNDS):
         try:
-            return _once(target, args, kwargs, names, where, known)
+            return _once(target, args, kwargs, names, where, known, objects)
         except StartOver:
             continue
     for loop in known.values():
         loop.unfit = loop.unfit or "there is no end to what is found out about it"
-    return _once(target, args, kwargs, names, where, known)
+    return _once(target, args, kwargs, names, where, known, objects)
 
 
 def _once(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None, names: Sequence[str] | None,
-          where: Where | None, known: Loops) -> Recording:
+          where: Where | None, known: Loops, objects: Sequence[Any]) -> Recording:
     """One run of the function, with what is `known` of its loops; `StartOver` where more is known now."""
     function = target.function
     told = truths_asked(function, target.self, *target.args)
@@ -83,11 +84,13 @@ def _once(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None, na
     keywords = {name: traced.take(value, name) for name, value in (kwargs or {}).items()}
     try:
         with recording(recorder), marks.watched():
-            captures = recorder.captures = Captures(recorder, target)
+            captures = recorder.captures = Captures(recorder, target, objects)
             for cls in sorted(traced.classes, key=lambda c: c.__qualname__):
                 captures.argument(cls)
-            result = captures.run([captures.rebuilt(part) for part in parts],
-                                  {name: captures.rebuilt(part) for name, part in keywords.items()})
+            given = [captures.rebuilt(part) for part in parts]
+            named = {name: captures.rebuilt(part) for name, part in keywords.items()}
+            captures.asked.given([*given, *named.values()])
+            result = captures.run(given, named)
             recorder.check_swallowed()
             captures.finish()
             leaves, paths, structure = flatten(as_originals(result), "result")
@@ -103,7 +106,8 @@ def _once(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None, na
     values = lambda items: tuple(Value(builder, v.number) for v in items)
     return Recording(builder, recorder.function_name, tuple(traced.values), values(traced.inputs),
                      values(captures.inputs), tuple(captures.values), values(outputs), structure, captures.plan, where,
-                     tuple(o.weak if isinstance(o, Tracer) else o.aval.weak for o in outputs), known)
+                     tuple(o.weak if isinstance(o, Tracer) else o.aval.weak for o in outputs), known,
+                     tuple(captures.asked.answers))
 
 
 def _explained(error: Exception, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any],

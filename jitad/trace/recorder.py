@@ -329,7 +329,7 @@ class Recording:
     `builder` holds all nodes. `arguments` are the values and `argument_inputs` the tape inputs of the dynamic
     leaves of the call, in the order of its leaves; `captured_inputs` those of the captures, in the order of
     `plan`. `outputs` are the leaves of the result, `structure` its tree; `weak` says which are Python numbers;
-    `loops` is what is known of its loops, see `trace.steps.known`.
+    `loops` is what is known of its loops, see `trace.steps.known`; `asked` what was asked of the arguments by ``is``.
     """
 
     builder: Builder
@@ -344,6 +344,7 @@ class Recording:
     where: Where | None = None
     weak: tuple[bool, ...] = ()
     loops: Any = None
+    asked: tuple[Any, ...] = ()
 
     @property
     def result(self) -> Any:

@@ -61,6 +61,8 @@ def recorded_on(recorder: Recorder, request: Request, function: Callable[..., An
         values = tuple(_aliased(recorder, leaf, name) for leaf in given)
         fresh[place] = unflatten(tree, [unpacked(v, like) if is_complex(like) else v for v, like in zip(
             values, likes, strict=True)])
+        if recorder.captures is not None:
+            recorder.captures.asked.mean(fresh[place], args[place])
         taken.append(Argument(tuple(Value(recorder, v.number) for v in values), tree, tuple(paths), likes))
     result = function(*fresh, **kwargs)
     leaves, tree = plain_leaves(result)

@@ -46,7 +46,7 @@ class Specialization:
     `recorded` is the tape; what comes from the disk (`loaded`) starts without one. `guarded` says whether the tape
     has guards, `passing` whether it serves one call and has no place in the cache; `crowded` is set once the user
     knows that there are too many like it. On the `machine` there is no tape either, until it is asked for. `loops` is
-    what is known of the loops of the function.
+    what is known of the loops of the function, `asked` what its code asks of the arguments by ``is``.
     `kernels` are by how the inputs lie in memory; `bound` has those for bound data, see `jitad.call.bound`;
     `compiling` the threads of `jitad.call.rungs.background`, `improving` those of `jitad.call.rungs.better`, `memos`
     the shortcuts that lead here.
@@ -67,6 +67,7 @@ class Specialization:
     passing: bool = False
     crowded: bool = False
     loops: Loops = field(default_factory=dict)
+    asked: tuple[Any, ...] = ()
     machine: TapeMachine | None = None
     kernels: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     bound: dict[tuple[Any, ...], Any] = field(default_factory=dict)
@@ -102,7 +103,7 @@ class Specialization:
     @property
     def way(self) -> str:
         """What tells the ways through the branches of one function apart."""
-        return " ".join(f"{g.node}={g.expected}" for g in self.tape.guards)
+        return " ".join([*(f"{g.node}={g.expected}" for g in self.tape.guards), *map(repr, self.asked)])
 
     @property
     def nbytes(self) -> int:

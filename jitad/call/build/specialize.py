@@ -4,6 +4,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 from jitad.cache.keys.identity import Target
 from jitad.call.build.batch import examples, in_batches
@@ -12,12 +13,15 @@ from jitad.call.build.machine import choose, suited
 from jitad.call.build.specialization import Specialization
 from jitad.call.request.request import Arguments, Request
 from jitad.call.request.results import Result
+from jitad.call.request.sameness import named_objects
 from jitad.compile.llvm.fork_guard import gate
 from jitad.passes.differentiate.solutions import jacobian
 from jitad.passes.optimise.rewrites import optimised
 from jitad.passes.reroll.reroll import reroll
 from jitad.tape.builder import Value
+from jitad.trace.captures.asked import FRESH
 from jitad.trace.leaves import aval_of, is_complex, packed_all
+from jitad.trace.pytree import objects_in
 from jitad.trace.recorder import Recording, uncollected
 from jitad.trace.steps.known import Loops, merged
 from jitad.trace.where import no_fault
@@ -35,7 +39,8 @@ def build(target: Target, request: Request, arguments: Arguments, loops: Loops |
             if not isinstance(found, Recording):
                 machine, result = found
                 return Specialization.of(name, request, arguments, None, recording.plan, result,
-                                         guarded=bool(machine.guards), machine=machine, loops=recording.loops)
+                                         guarded=bool(machine.guards), machine=machine, loops=recording.loops,
+                                         asked=recording.asked)
             recording = found
         with no_fault(f"it differentiated `{name}`"):
             outputs, labels, result = requested(recording, request, example, name)
@@ -43,7 +48,7 @@ def build(target: Target, request: Request, arguments: Arguments, loops: Loops |
             if levels:
                 tape, result = in_batches(tape, result, levels, arguments, recording.captured, name)
     return Specialization.of(name, request, arguments, tape, recording.plan, result, guarded=bool(tape.guards),
-                             loops=recording.loops)
+                             loops=recording.loops, asked=recording.asked)
 
 
 def complete(specialization: Specialization, target: Target, arguments: Arguments) -> None:
@@ -60,11 +65,13 @@ def recorded(target: Target, request: Request, arguments: Arguments, loops: Loop
     from jitad.trace.scipy_rules.solvers.callbacks import differentiate_by
 
     differentiate_by(jacobian)
+    objects = _objects(request, arguments)
     if suited(request):
-        return record(target, arguments.args, arguments.kwargs, arguments.positional, loops)
+        return record(target, arguments.args, arguments.kwargs, arguments.positional, loops, objects)
     if not request.seed_name:
-        return rerolled(record(target, arguments.args, arguments.kwargs, arguments.positional, loops))
-    recording = rerolled(record(target, arguments.args[:-1], arguments.kwargs, arguments.positional[:-1], loops))
+        return rerolled(record(target, arguments.args, arguments.kwargs, arguments.positional, loops, objects))
+    recording = rerolled(record(
+        target, arguments.args[:-1], arguments.kwargs, arguments.positional[:-1], loops, objects))
     builder, span = recording.builder, arguments.span(len(arguments.args) - 1)
     first = sum(arguments.dynamic[:span.start])
     seeds = [builder.input(aval_of(arguments.leaves[i]), arguments.names[i]) for i in span]
@@ -72,6 +79,16 @@ def recorded(target: Target, request: Request, arguments: Arguments, loops: Loop
     order = [*range(first), *range(behind, len(builder.inputs)), *range(first, behind)]      # that of the call
     builder.inputs[:], builder.names[:] = [builder.inputs[i] for i in order], [builder.names[i] for i in order]
     return replace(recording, argument_inputs=(*given[:first], *seeds, *given[first:]))
+
+
+def _objects(request: Request, arguments: Arguments) -> list[Any]:
+    """The containers and leaves that the function is called with; of an example of a batch those that others share."""
+    given = [thing for _, thing in named_objects(arguments)]
+    if not request.batch:
+        return given
+    taken = (*arguments.args[:len(arguments.args) - bool(request.seed_name)], *arguments.kwargs.values())
+    return [a if a is b else FRESH for a, (_, b) in zip(given, (
+        pair for value in taken for pair in objects_in(value, "")), strict=True)]
 
 
 def requested(recording: Recording, request: Request, arguments: Arguments,

@@ -123,7 +123,8 @@ class Arguments:
 
     `leaves` has every leaf, `dynamic` says which are inputs of the tape; `names` are the leaves' paths, `positional`
     the arguments' names, `counts` how many leaves each argument has. Integer leaves of differentiated arguments are
-    float64 already, and none has a subclass; `given` are the leaves as they came.
+    float64 already, and none has a subclass; `given` are the leaves as they came, `passed` the arguments themselves,
+    without a seed.
     """
 
     args: tuple[Any, ...]
@@ -136,6 +137,7 @@ class Arguments:
     counts: tuple[int, ...]
     signature: Signature
     given: tuple[Any, ...]
+    passed: tuple[Any, ...]
 
     @property
     def inputs(self) -> list[Any]:
@@ -199,7 +201,7 @@ def take_apart(target: Target, request: Request, args: tuple[Any, ...], kwargs: 
     signature = Signature.of(leaves, structure=(tuple(structures), tuple(kwargs)))
     return Arguments(tuple(rebuilt[:len(args)]), dict(zip(kwargs, rebuilt[len(args):], strict=True)), tuple(leaves),
                      tuple(map(is_dynamic, leaves)), tuple(paths), tuple(names), tuple(structures), tuple(counts),
-                     signature, tuple(given_leaves))
+                     signature, tuple(given_leaves), (*args[:given], *kwargs.values()))
 
 
 def differences(new: Arguments, positional: Sequence[str], old: Any) -> list[str]:

@@ -23,10 +23,11 @@ from jitad.cache.keys.signature import describe
 from jitad.call.build.specialization import Specialization
 from jitad.call.request.changes import Change
 from jitad.call.request.results import Result
+from jitad.call.request.sameness import conditions, paths_in
 from jitad.call.rungs.results import returning
 from jitad.compile.entry.kernel_errors import KernelMiss
 from jitad.trace.leaves import as_plain, is_complex, is_dynamic, is_plain, packed
-from jitad.trace.pytree import TreeDef, bare, count_leaves, leaves_of
+from jitad.trace.pytree import TreeDef, bare, count_leaves, leaves_of, objects_in
 
 BY_VALUE = (str, bytes)
 _TELLING = frozenset({str, bytes, int, bool})            # of one of these types, what is equal is the same
@@ -34,15 +35,15 @@ _described = functools.partial(describe, static=True)
 
 
 def python_shortcut(known: Specialization, kernel: Any, target: Target, counters: Any, leaves: Sequence[Any],
-                    names: Sequence[str | None], loose: Sequence[str] = (),
-                    changes: Sequence[Change] = ()) -> Callable[..., Any] | None:
+                    names: Sequence[str | None], loose: Sequence[str] = (), changes: Sequence[Change] = (),
+                    passed: Sequence[Any] = ()) -> Callable[..., Any] | None:
     """The function that calls a kernel of `known` for `target`, or None where none can be made.
 
     `changes` say of each leaf how it is made of what is given.
     `names` are those by which the positional arguments may be passed, None where there is none; `loose` the keywords
-    that no parameter has, whose order the function can see.
+    that no parameter has, whose order the function can see. `passed` are the arguments.
     """
-    source = known.plan.generate(target, fail=f"raise {PREFIX}miss")
+    source = known.plan.generate(target, f"raise {PREFIX}miss", paths_in(known.asked))
     if source is None:
         return None
     named = not {*names, *known.keywords} & {*_NAME.findall("\n".join(source.lines))}
@@ -59,7 +60,8 @@ def python_shortcut(known: Specialization, kernel: Any, target: Target, counters
         writer.lines.append(f"[{', '.join(loose)}] = {more}.values()")
     given = [leaf for name, tree in zip([*heads, *known.keywords], known.structures, strict=True)
              for leaf in writer.tree(name, tree)]
-    lines = _attempt(writer.lines)
+    compared = _compared(known.asked, [*heads[:len(passed) - len(known.keywords)], *known.keywords], passed, source)
+    lines = _attempt([*writer.lines, *(source.lines if compared else ()), *compared])
     for name, change in zip(given, changes, strict=False):
         lines += _changed(name, change, bound)
     for name, leaf in zip(given, leaves, strict=True):
@@ -73,7 +75,7 @@ def python_shortcut(known: Specialization, kernel: Any, target: Target, counters
     inputs, packing = _converted([*inputs, *source.inputs], [
         *(leaf for leaf, d in zip(leaves, known.dynamic, strict=True) if d), *(known.plan.values(target) or ())], bound)
     call = f"{PREFIX}kernel({', '.join(inputs)})"
-    lines += [*_attempt([*source.lines, *packing]),
+    lines += [*_attempt([*(() if compared else source.lines), *packing]),
               f"{PREFIX}result = {call}", *([] if counting else [f"{PREFIX}counters.hits += 1"]),
               *returning(known.result, f"{PREFIX}result", writer.bind)]
     single = [name for name in known.keywords if not several or name not in loose]
@@ -81,12 +83,20 @@ def python_shortcut(known: Specialization, kernel: Any, target: Target, counters
     return function_of(head, lines, bound, source.namespace)
 
 
+def _compared(asked: Sequence[Any], names: Sequence[str], passed: Sequence[Any], source: Any) -> list[str]:
+    """The statements that compare arguments by ``is`` as the code does."""
+    if not asked:
+        return []
+    objects = [name for head, value in zip(names, passed, strict=True) for name, _ in objects_in(value, head)]
+    return [f"if {condition}: raise {PREFIX}miss" for condition in conditions(asked, objects, source.objects)]
+
+
 def native_shortcut(known: Specialization, kernel: Any, target: Target, counters: Any, leaves: Sequence[Any],
                     otherwise: Callable[..., Any]) -> Callable[..., Any] | None:
     """The kernel itself, which then looks at the captures too, with nothing of Python around it; `otherwise` is called
     with what it does not serve. None where arguments or results are taken apart, or captures are inputs."""
-    plain = kernel.exact and known.result.plain and not known.keywords and all(map(bare, known.structures)) and all(
-        is_dynamic(leaf) and not is_complex(leaf) for leaf in leaves)
+    plain = kernel.exact and known.result.plain and not (known.keywords or known.asked) and all(
+        map(bare, known.structures)) and all(is_dynamic(leaf) and not is_complex(leaf) for leaf in leaves)
     guards = known.plan.places(target) if plain else None
     return None if guards is None else kernel.counting(counters.cell, otherwise, guards)
 

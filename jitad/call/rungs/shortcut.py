@@ -26,6 +26,7 @@ class Shortcut:
         self.home, self.signature, self.changing = weakref.ref(home), signature, changing
         self.specialization: Specialization | None = specialization
         self.guarded = specialization.guarded
+        self.compares = bool(specialization.asked)       # the very arguments, as the caller has them
 
     def forget(self) -> None:
         """Called when the specialization is gone, or its kernel another one."""

@@ -16,6 +16,7 @@ from jitad.cache.keys.identity import Target, code_key
 from jitad.call.build.specialization import Specialization
 from jitad.call.request.request import Arguments, Request
 from jitad.call.request.results import Result
+from jitad.call.request.sameness import unlike
 from jitad.compile.entry.arguments import argument_type
 from jitad.compile.entry.layout import UnknownLayout, layout
 from jitad.compile.entry.stored_kernel import StoredKernel
@@ -64,7 +65,7 @@ def save(specialization: Specialization, target: Target, arguments: Arguments, k
         return
     result = specialization.result
     header = (tuple(map(tuple, kernel.kinds)), result.forms, result.frame, specialization.guarded, kernel.routines,
-              frozen(specialization.loops))
+              frozen(specialization.loops), specialization.asked)
     try:
         text = dumps(header)
     except Unstorable:
@@ -83,14 +84,14 @@ def load(target: Target, request: Request, arguments: Arguments) -> Specializati
     for plan, payload in disk.matches(key, target):
         try:
             size = int.from_bytes(payload[:8], "little")
-            kinds, forms, frame, guarded, routines, loops = loads(payload[8:8 + size])
+            kinds, forms, frame, guarded, routines, loops, asked = loads(payload[8:8 + size])
         except (Unstorable, ValueError, LookupError, TypeError):
             continue
         inputs = [*arguments.inputs, *_captured(plan, target)]
-        if tuple(tuple(argument_type(x)) for x in inputs) != kinds:
+        if tuple(tuple(argument_type(x)) for x in inputs) != kinds or unlike(asked, arguments, plan, target):
             continue
         found = Specialization.of(target.function.__qualname__, request, arguments, None, plan, Result(forms, frame),
-                                  guarded=guarded, loaded=True, loops=thawed(loops))
+                                  guarded=guarded, loaded=True, loops=thawed(loops), asked=asked)
         if _add_kernel(found, payload[8 + size:], routines, inputs) and found.missed(inputs) is None:
             return found
     return None

@@ -213,6 +213,8 @@ class WholeGuards:
         if not is_user_function(function) or not self._first(function, path):
             return
         code, names = function.__code__, function.__globals__
+        if compares_identity(code):
+            self.captures.asked.unseen = code.co_qualname
         if hashes(code):
             note(self.captures, "hashes of texts")
         for name in global_names(code):

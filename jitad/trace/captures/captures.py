@@ -21,7 +21,8 @@ from __future__ import annotations
 import builtins
 import enum
 import functools
-from collections import Counter, OrderedDict, defaultdict, deque
+import operator
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Mapping, Sequence
 from types import BuiltinFunctionType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
@@ -35,10 +36,11 @@ from jitad.errors import CaptureError, MutationError
 from jitad.tape.builder import Value
 from jitad.tape.types import Where
 from jitad.trace.captures import policy
+from jitad.trace.captures.asked import Asked
 from jitad.trace.captures.attributes import Attributes
 from jitad.trace.captures.bytecode import WholeGuards, asks_identity
 from jitad.trace.captures.collected import TAKERS, is_dispatching, take_dispatching, take_records
-from jitad.trace.captures.containers import STATIC, frozen_copy, take_list, take_set, take_tuple
+from jitad.trace.captures.containers import STATIC, frozen_copy, has_changed, take_list, take_set, take_tuple
 from jitad.trace.captures.copies import Copies, GlobalsView
 from jitad.trace.captures.introspection import VIEWS, Identities, explaining, hashing
 from jitad.trace.captures.libraries.objects import library_object, take_vectorized
@@ -64,7 +66,7 @@ class Captures:
     """The captures of one recording; see the module's docstring. `inputs` are the traced inputs and `values` the
     captured values, both in the order of `plan.inputs`."""
 
-    def __init__(self, recorder: Any, target: Any) -> None:
+    def __init__(self, recorder: Any, target: Any, objects: Sequence[Any] = ()) -> None:
         self.recorder, self.target = recorder, target
         self.plan = Plan(code_key(target.function))
         self.static_names = frozenset(target.static)
@@ -74,6 +76,8 @@ class Captures:
         self.attributes = Attributes(self)
         self.views = {**VIEWS, **self.attributes.views, builtins.__import__: self._import, hash: hashing(self),
                       **(KINDS if recorder.kinds else {})}
+        self.asked = Asked(self, objects)
+        self.views |= {operator.is_: self.asked.is_, operator.is_not: self.asked.is_not} if objects else {}
         self.builtins = {name: self.seen(value) or value for name, value in vars(builtins).items()}
         self.whole = WholeGuards(self)
         self.copies = Copies(self)
@@ -112,17 +116,12 @@ class Captures:
             raise self._changed(what, self.copies.where_stored(what))
         self.attributes.watch([function.__code__ for function in self.copies.originals.values()])
         for copy, before, path in self.watched:
-            if type(copy) is set:
-                changed = copy != before
-            elif type(copy) is Counter:
-                changed = list(copy.items()) != before
-            else:
-                changed = len(copy) != len(before) or any(a is not b for a, b in zip(copy, before, strict=True))
-            if changed:
+            if has_changed(copy, before):
                 raise self._changed(f"the captured {type(copy).__name__} `{path.expression()}`")
         for words in self.plan.changes(self.target):
             raise self._changed(f"captured state ({words})")
         self.identities.check(self.copies.compare_identity())
+        self.asked.finish()
         if self.recorder.kinds and (tells := self.copies.telling_kinds()):
             raise CaptureError(f"`{tells}` compares classes of numbers by `is`, which it reads as `x.__class__` or "
                                "`x.dtype.type`, and cannot be followed; compare dtypes by `==`, or ask isinstance")

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from jitad.cache.keys.guards import is_atom
 from jitad.trace.captures.notes import Notes
 from jitad.trace.captures.standard import note
 
-__all__ = ["STATIC", "frozen_copy", "take_list", "take_set", "take_tuple"]
+__all__ = ["STATIC", "frozen_copy", "has_changed", "take_list", "take_set", "take_tuple"]
 
 LONGEST = 64  # numbers in a captured list that are inputs each; longer lists are guarded by value
 STATIC = frozenset({str, bytes, int, bool, complex, type(None), type(...), range})
@@ -50,6 +51,15 @@ def take_set(captures: Notes, value: set[Any] | frozenset[Any], path: Path) -> s
     copy = set(value)
     captures.watched.append((copy, set(value), path))
     return copy
+
+
+def has_changed(copy: Any, before: Any) -> bool:
+    """Whether a copy of a list, set or counter is another than it was `before`."""
+    if type(copy) is set:
+        return bool(copy != before)
+    if type(copy) is Counter:
+        return list(copy.items()) != before
+    return len(copy) != len(before) or any(a is not b for a, b in zip(copy, before, strict=True))
 
 
 def frozen_copy(value: np.ndarray) -> np.ndarray:

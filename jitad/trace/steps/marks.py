@@ -17,7 +17,8 @@ from typing import Any
 from jitad.errors import MutationError
 from jitad.tape.builder import Value
 from jitad.tape.tape import needed
-from jitad.trace.captures.bytecode import codes_in
+from jitad.trace.captures.bytecode import codes_in, compares_identity
+from jitad.trace.steps.asking import asking
 from jitad.trace.steps.changed import is_array, storage_of
 from jitad.trace.steps.known import Known, StartOver
 from jitad.trace.steps.rewrite import Place, loops_around, loops_in, marked
@@ -73,7 +74,8 @@ class Marks:
         self.again = False                               # whether it is known that the recording starts over
 
     def code(self, code: CodeType) -> CodeType:
-        """The code that a copied function has: with marks, if any of its loops is to be walked."""
+        """The code that a copied function has: with marks, if any of its loops is to be walked; with questions, if it
+        compares by ``is``."""
         if code not in self.codes:
             self.codes[code] = code
             if any(k.stepped and place[0] == code.co_filename for place, k in self.known.items()):
@@ -84,6 +86,11 @@ class Marks:
                 if made is not None:
                     self.codes[code] = made
                     self.originals[id(made)] = code
+            asked = self.recorder.captures.asked
+            if asked.objects and compares_identity(code):
+                made = asking(code, asked) if self.codes[code] is code else None
+                asked.unseen = asked.unseen or ("" if made else code.co_qualname)
+                self.codes[code] = made or self.codes[code]
         return self.codes[code]
 
     @contextmanager

@@ -10,14 +10,14 @@ import __future__
 import ast
 import linecache
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from types import CodeType
 from typing import Any, NamedTuple
 
 from jitad.trace.steps.certain import read_elsewhere, reason, surely_assigned
 
-__all__ = ["SourceLoop", "Place", "loops_around", "loops_in", "marked"]
+__all__ = ["SourceLoop", "Place", "loops_around", "loops_in", "marked", "rewritten"]
 
 _MARKS = ".marks"                                        # stands for the object until the code is made
 _FUTURE = sum({getattr(__future__, name).compiler_flag for name in __future__.all_feature_names})
@@ -197,13 +197,19 @@ def _marked(code: CodeType) -> CodeType | None:
     source = _source(code)
     if source is None or not source.loops:
         return None
+    writer = _Writer({(loop.where[1], loop.where[2]): loop for _, loop in source.loops if not loop.refused})
+    return rewritten(code, writer.change)
+
+
+def rewritten(code: CodeType, change: Callable[[Any], None]) -> CodeType | None:
+    """The code of a function after a `change` of its node in the source; None where that is not at hand."""
+    source = _source(code)
+    if source is None:
+        return None
     statements = _parsed(code)
     again = statements[source.number]
-    writer = _Writer({(loop.where[1], loop.where[2]): loop for _, loop in source.loops if not loop.refused})
-    inside: list[Any] = list(ast.walk(again))
-    writer.function = next(n for n in inside if type(n) is type(source.node) and (
-        n.lineno, n.col_offset) == (source.node.lineno, source.node.col_offset))
-    writer.function.body = writer.block(writer.function.body)
+    change(next(n for n in ast.walk(again) if type(n) is type(source.node) and (
+        n.lineno, n.col_offset) == (source.node.lineno, source.node.col_offset)))           # type: ignore[attr-defined]
     ast.fix_missing_locations(again)
     return _found(_compiled(statements, source.number, code, source.flags), code, False)
 
@@ -221,7 +227,9 @@ class _Writer:
 
     def __init__(self, loops: dict[tuple[int, int], SourceLoop]) -> None:
         self.loops, self.count = loops, 0
-        self.function: Any = None
+
+    def change(self, function: Any) -> None:
+        function.body = self.block(function.body)
 
     def block(self, statements: list[Any], within: list[str] | None = None) -> list[Any]:
         """The statements with marks; `within` are the names of the loop whose step they are."""
