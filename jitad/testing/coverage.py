@@ -92,6 +92,8 @@ def standing_of(module: str, name: str) -> tuple[str, str]:
         return CONSTANT, ""
     if isinstance(value, type) and value in KINDS:       # a class of numbers, which converts
         return DIFFERENTIATED if issubclass(value, np.inexact) else CONSTANT, ""
+    if isinstance(value, type) and library.is_followed_module(value.__module__):
+        return DIFFERENTIATED, ""
     why = reasons.why(module, name)
     if (_is_rule(value) or name in reasons.THROUGH.get(module, "").split()) and why not in reasons.FINAL:
         return DIFFERENTIATED, ""

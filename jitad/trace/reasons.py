@@ -17,7 +17,6 @@ WHY: dict[str, str] = {
     "outside": "it reads or writes what lies outside the program; do that outside and pass the values in",
     "memory": "a traced value has no memory of its own; use the value itself",
     "dates": "dates and times are no real numbers; pass differences of them as floats",
-    "complex roots": "the result is complex, and a set; pass the roots in, or solve for the one that you want",
     "bits": "it works on the bits of integers, through which no derivative flows; compute it outside",
     "no derivative": "it looks at how a float is stored and has no derivative; compute it outside",
     "counts": "counts have no derivative; use np.histogram along one axis, or compute it outside",
@@ -43,10 +42,7 @@ WHY: dict[str, str] = {
 # Of functions without a reason of their own, by their modules.
 _BY_MODULE = {"scipy.optimize": "solvers", "scipy.differentiate": "differences"}
 
-FINAL = frozenset({"memory", "complex roots"})     # refused, though there is a function that says so
-
-_ROOTS = {"polynomial": "poly", "chebyshev": "cheb", "legendre": "leg", "laguerre": "lag", "hermite": "herm",
-          "hermite_e": "herme"}
+FINAL = frozenset({"memory"})                      # refused, though there is a function that says so
 
 REFUSED: dict[str, dict[str, str]] = {
     "numpy": {
@@ -55,7 +51,6 @@ REFUSED: dict[str, dict[str, str]] = {
         "outside": "fromfile fromregex fromstring genfromtxt load loadtxt memmap save savetxt savez savez_compressed",
         "memory": "from_dlpack frombuffer isfortran may_share_memory nested_iters nditer require shares_memory",
         "dates": "busday_count busday_offset busdaycalendar datetime64 datetime_as_string is_busday isnat timedelta64",
-        "complex roots": "sort_complex",
         "bits": "bitwise_count bitwise_left_shift bitwise_right_shift gcd lcm left_shift packbits right_shift "
                 "unpackbits",
         "no derivative": "frexp nextafter spacing",
@@ -63,8 +58,6 @@ REFUSED: dict[str, dict[str, str]] = {
         "matrix": "asmatrix bmat matrix",
         "no rule yet": "angle recarray record",
     },
-    **{f"numpy.polynomial.{family}": {"complex roots": f"{prefix}roots"} for family, prefix in _ROOTS.items()},
-    "numpy.polynomial": {"no rule yet": "Chebyshev Hermite HermiteE Laguerre Legendre Polynomial"},
     "scipy.special": {
         "roots and nodes": """ai_zeros bei_zeros beip_zeros ber_zeros bernoulli berp_zeros bi_zeros c_roots cg_roots
             chebyc chebys chebyt chebyu ellip_harm ellip_harm_2 ellip_normal erf_zeros euler fresnel_zeros
@@ -82,15 +75,14 @@ REFUSED: dict[str, dict[str, str]] = {
             eval_sh_chebyu eval_sh_jacobi eval_sh_legendre factorial2 factorialk fdtri fdtridfd
             gdtria gdtrib gdtrix h1vp h2vp hankel1 hankel1e hankel2 hankel2e hyp0f1 it2i0k0 it2j0y0
             it2struve0 itairy iti0k0 itj0y0 itmodstruve0 itstruve0 jve kei keip kelvin ker kerp
-            kolmogi kolmogorov lambertw legendre_p legendre_p_all log_wright_bessel lpmv mathieu_a
+            kolmogi kolmogorov legendre_p legendre_p_all log_wright_bessel lpmv mathieu_a
             mathieu_b mathieu_cem mathieu_modcem1 mathieu_modcem2 mathieu_modsem1 mathieu_modsem2
             mathieu_sem modfresnelm modfresnelp modstruve nbdtri nbdtrik nbdtrin ncfdtr ncfdtri
             ncfdtridfd ncfdtridfn ncfdtrinc nctdtr nctdtridf nctdtrinc nctdtrit nrdtrimn nrdtrisd
             obl_ang1 obl_ang1_cv obl_cv obl_rad1 obl_rad1_cv obl_rad2 obl_rad2_cv pbdv pbvv pbwa
             pdtri pdtrik pro_ang1 pro_ang1_cv pro_cv pro_rad1 pro_rad1_cv pro_rad2 pro_rad2_cv
-            radian round sindg smirnov smirnovi sph_harm_y sph_harm_y_all sph_legendre_p
-            sph_legendre_p_all spherical_in spherical_jn spherical_kn spherical_yn stdtridf
-            stirling2 struve tandg tklmbda wright_bessel wrightomega yve clpmn lpmn lpn sph_harm""",
+            radian round sindg smirnov smirnovi sph_harm_y_all sph_legendre_p sph_legendre_p_all
+            stdtridf stirling2 struve tandg tklmbda wright_bessel wrightomega yve clpmn lpmn lpn""",
     },
     "scipy.linalg": {
         "low level": "find_best_blas_type get_blas_funcs get_lapack_funcs",

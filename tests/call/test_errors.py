@@ -133,7 +133,6 @@ def test_concrete_values_are_refused(function):
 
 
 UNKNOWN = [
-    (lambda x: np.sum(np.sort_complex(x)), "numpy.sort_complex"),
     (lambda x: np.sum(special.struve(1, x)), "struve"),
     (lambda x: np.max(x * 1j).real, "complex"), (lambda x: np.sum(x.astype("f2")), "float16"),
 ]

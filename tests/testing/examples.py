@@ -62,13 +62,16 @@ def _family(home: str, prefix: str) -> dict[str, tuple[str, tuple[Any, ...]]]:
         "grid3d": (f"{p}grid3d(x, x, x, y)", (v, cube)), "val2d": (f"{p}val2d(x, x, y)", (v, m)),
         "grid2d": (f"{p}grid2d(x, x, y)", (v, m)), "companion": (f"{p}companion(x)", (v,)),
         "interpolate": (f"{p}interpolate(lambda t: x * t, 2)", (1.5,))}
-    return {prefix + name: call for name, call in found.items()}
+    one = home.title().replace("_", "")
+    return {one: (f"np.polynomial.{one}(x)(0.5)", (v,)), **{prefix + name: call for name, call in found.items()}}
 
 
 S, I = "scipy.linalg.", "scipy.interpolate."
 _SOS = "[[0.2, 0.3, 0.1, 1.0, -0.5, 0.1]]"
 _TCK = "np.array([0, 0, 0, 0, 1, 1, 1, 1.0]), x, 3"
 EXAMPLES: dict[str, dict[str, tuple[str, tuple[Any, ...]]]] = {
+    "numpy.polynomial": {name: (f"np.polynomial.{name}(x)(0.5)", (v,)) for name in (
+        "Chebyshev", "Hermite", "HermiteE", "Laguerre", "Legendre", "Polynomial")},
     "numpy": NUMPY, "numpy.linalg": LINALG,
     **{f"numpy.polynomial.{home}": _family(home, prefix) for home, prefix in (
         ("polynomial", "poly"), ("chebyshev", "cheb"), ("legendre", "leg"), ("laguerre", "lag"), ("hermite", "herm"),
@@ -94,6 +97,9 @@ EXAMPLES: dict[str, dict[str, tuple[str, tuple[Any, ...]]]] = {
         "RegularGridInterpolator": (f"{I}RegularGridInterpolator((y[:3], y[:3]), x)((1.2, 0.4))", (m, up)),
         "interpn": (f"{I}interpn((y[:3], y[:3]), x, (1.2, 0.4))", (m, up))},
     "scipy.special": {
+        **{f"spherical_{k}n": (f"scipy.special.spherical_{k}n(2, x)", (v,)) for k in "jyik"},
+        "sph_harm_y": ("scipy.special.sph_harm_y(2, 1, x, 0.3)", (v,)),
+        "sph_harm": ("scipy.special.sph_harm(1, 2, x, 0.3)", (v,)),
         "eval_hermite": ("scipy.special.eval_hermite(2, x)", (v,)),
         "eval_hermitenorm": ("scipy.special.eval_hermitenorm(2, x)", (v,)),
         "eval_jacobi": ("scipy.special.eval_jacobi(2, 0.5, 0.5, x)", (v,)),

@@ -20,7 +20,7 @@ CONCRETE = [
     ("SciPy", lambda x: special.logsumexp(x)),
 ]
 REFUSED = [
-    ("numpy.spacing", np.spacing), ("numpy.sort_complex", np.sort_complex),
+    ("numpy.spacing", np.spacing),
     (".resize()", lambda x: x.resize((1,))), (".byteswap()", lambda x: x.byteswap()),
     ("scipy.special.struve", lambda x: special.struve(1, x)),
     ("counts", lambda x: np.repeat(x, x.astype(int))),

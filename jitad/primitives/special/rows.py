@@ -71,7 +71,7 @@ def own(name: str, partials: Callable[..., Any], domain: Any, evaluate: Callable
             found = np.asarray(meaning(*doubles))
         return found.astype(floats(*(np.asarray(x).dtype for x in operands))[-1])
 
-    intervals = domain if isinstance(domain[0], tuple) else (domain,)
+    intervals = domain if isinstance(domain[0], (tuple, range)) else (domain,)
 
     def samples(rng: np.random.Generator) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
         return [(tuple(draw(rng, i, shape) for i in intervals), {}) for shape in ((2, 3), ())]

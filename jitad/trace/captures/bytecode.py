@@ -73,7 +73,8 @@ def compares_identity(code: CodeType) -> bool:
         before: Any = None
         for instruction in dis.get_instructions(inner):
             if instruction.opname == "IS_OP" and not (before is not None and (
-                    before.opname.startswith(("LOAD_CONST", "LOAD_SMALL_INT")) or before.argval == "__class__")):
+                    before.opname.startswith(("LOAD_CONST", "LOAD_SMALL_INT")) or (
+                    before.argval in ("__class__", "NotImplemented", "Ellipsis")))):
                 return True
             if instruction.argval in ("is_", "is_not"):              # of `operator`
                 return True

@@ -352,7 +352,7 @@ class Captures:
             self.guard(False, path.step("has", name))
         value = getattr(module, name)
         at = path.step("attr", name) if path is not None else None
-        if is_changing(module, name, value):
+        if is_changing(module, name, value) or policy.is_followed_in(module, value):
             return self.take(value, at or Path.of(("module", module.__name__), ("attr", name)))
         if policy.is_user_module(module) or policy.is_mutable(value):
             if at is None:
@@ -361,8 +361,6 @@ class Captures:
             return self.take(value, at)
         if isinstance(value, ModuleType):
             return ModuleView(self, value, at)
-        if at is not None and type(value) is FunctionType and policy.is_user_function(value):
-            return self.take(value, at)
         stand_in = self.stand_in(value, f"{module.__name__}.{name}")
         return value if stand_in is None else stand_in
 

@@ -37,8 +37,8 @@ from jitad.trace.substitutes import SUBSTITUTES
 from jitad.trace.where import is_library_file
 
 __all__ = [
-    "cure", "holds_user_code", "is_followed", "is_mutable", "is_numba", "is_opaque", "is_user_class",
-    "is_user_function", "is_user_module", "refused", "substitute", "unfollowable",
+    "cure", "holds_user_code", "is_followed", "is_followed_in", "is_mutable", "is_numba", "is_opaque",
+    "is_user_class", "is_user_function", "is_user_module", "refused", "substitute", "unfollowable",
 ]
 
 STANDARD = sys.stdlib_module_names
@@ -94,14 +94,22 @@ def holds_user_code(function: FunctionType) -> bool:
 
 
 def is_user_class(cls: type) -> bool:
-    return _top(cls.__module__) not in LIBRARIES
+    """Whether a class is the user's, or of plain NumPy code, and so its methods run as copies."""
+    return _top(cls.__module__) not in LIBRARIES or library.is_followed_module(cls.__module__)
 
 
 def is_followed(cls: type) -> bool:
     """Whether the instances of a class get a stand-in through which their attributes are read."""
-    if is_user_class(cls) or cls is SimpleNamespace or library.is_followed_module(cls.__module__):
+    if is_user_class(cls) or cls is SimpleNamespace:
         return True
     return (cls.__module__, cls.__name__) == ("argparse", "Namespace")
+
+
+def is_followed_in(module: ModuleType, value: Any) -> bool:
+    """Whether what a library's module has runs as a copy, as what is the user's does."""
+    if is_user_module(module):
+        return False
+    return is_user_class(value) if isinstance(value, type) else type(value) is FunctionType and is_user_function(value)
 
 
 def is_opaque(cls: type) -> bool:

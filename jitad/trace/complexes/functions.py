@@ -196,6 +196,26 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     return COMPLEX.ufunc(np.equal, a1, a2).all()
 
 
+# --- in NumPy's order: by real parts first, then by imaginary ones ------------------------------------------
+
+@rule(np.argsort)
+def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+    a, axis = (a.ravel(), 0) if axis is None else (a, axis)
+    return call(np.lexsort, (a.im, a.re), axis=axis)
+
+
+@rule(np.sort)
+def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+    a, axis = (a.ravel(), 0) if axis is None else (a, axis)
+    places = argsort(a, axis)
+    return pair(*(call(np.take_along_axis, part, places, axis) for part in (a.re, a.im)))
+
+
+@rule(np.sort_complex)
+def sort_complex(a: Any) -> Any:
+    return sort(a)
+
+
 @rule(np.nan_to_num)
 def nan_to_num(x: Any, copy: bool = True, **options: Any) -> Any:
     return pair(call(np.nan_to_num, x.re, **options), call(np.nan_to_num, x.im, **options))

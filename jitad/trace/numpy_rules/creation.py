@@ -39,6 +39,8 @@ def _maker(function: Callable[..., Any], traced: Callable[..., Any]) -> Callable
         args = plain(args)
         builder = builder_in(args, kwargs)
         if builder is None:
+            if function in KEEP and len(args) == 1 and getattr(type(args[0]), "__array_ufunc__", 0) is None:
+                return args[0]                           # an array of one object, which answers for itself
             result = function(*args, **kwargs)
             return given[0] if given and result is args[0] and type(given[0]) is not np.ndarray else local(result)
         with noted_line(builder):

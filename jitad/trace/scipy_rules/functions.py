@@ -3,6 +3,7 @@ from jitad.trace.scipy_rules import (
     descriptive,
     distance,
     factors,
+    harmonics,
     integrate,
     linalg,
     matrix_functions,
@@ -14,5 +15,5 @@ from jitad.trace.scipy_rules.interpolate import functions as interpolate
 from jitad.trace.scipy_rules.signal import functions as signal
 from jitad.trace.scipy_rules.solvers import functions as solvers
 
-__all__ = ["descriptive", "distance", "factors", "images", "integrate", "interpolate", "linalg", "matrix_functions",
-           "signal", "solvers", "special", "structured"]
+__all__ = ["descriptive", "distance", "factors", "harmonics", "images", "integrate", "interpolate", "linalg",
+           "matrix_functions", "signal", "solvers", "special", "structured"]

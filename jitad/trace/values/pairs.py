@@ -19,7 +19,7 @@ from jitad.primitives.index import concatenate
 from jitad.primitives.view import broadcast_to, expand_dims, slice_dims
 from jitad.tape.builder import Builder, Value
 from jitad.tape.types import Aval, seen_through
-from jitad.trace.dispatch import COMPLEX, as_value, builder_in, noted_line, plain, refused
+from jitad.trace.dispatch import COMPLEX, as_value, builder_in, call, noted_line, plain, refused
 from jitad.trace.leaves import is_complex
 from jitad.trace.values.tracer import Tracer
 
@@ -147,6 +147,9 @@ class Complex(Tracer):
         re, im = parts_of(self.builder, plain(value))
         self.re[index] = re
         self.im[index] = im
+
+    def sort(self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
+        self[...] = call(np.sort, self, axis, kind, order, stable=stable)
 
     def assign(self, ufunc: np.ufunc, result: Any, operands: tuple[Any, ...]) -> None:
         """Store what an operation gave, as ``a += b`` does."""

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import warnings
 
 import numpy as np
 import pytest
+import scipy.stats
 
+from jitad import jit
 from jitad.cache.keys.identity import unwrap
 from jitad.errors import MutationError
 from jitad.trace.record import record
@@ -306,3 +309,13 @@ def test_globals_as_a_dict(monkeypatch):
 def test_numba_helpers_are_followed():
     h = pytest.importorskip("numba").njit(lambda x: x * SIGMA)
     assert [str(p) for p in record(unwrap(lambda x: h(x)), (x3,)).plan.inputs] == ["global `SIGMA`"]
+
+
+def test_functions_that_a_library_has_decorated_are_told_apart():
+    """What SciPy's decorator makes of each has one code."""
+    found = []
+    for f in (scipy.stats.gmean, scipy.stats.hmean):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found.append(jit(lambda x: f(x))(np.array([1.0, 2.0, 4.0])))      # noqa: B023
+    assert np.allclose(found, [2.0, 12.0 / 7.0])

@@ -18,6 +18,7 @@ from jitad.trace.arrays.indexing import getitem, take_along_axis
 from jitad.trace.dispatch import as_value, builder_in, implements, lift_all, refused
 from jitad.trace.numpy_rules.elements.elementwise import result_dtype_key
 from jitad.trace.numpy_rules.shapes.shape import move_to_end, ravel
+from jitad.trace.values.pairs import as_complex
 
 Absent = np._NoValue
 
@@ -63,6 +64,11 @@ def taken(lines: Any, places: Any) -> Any:
 
 def _check_options(kind: Any, order: Any, stable: Any) -> None:
     np.argsort(np.zeros(1), kind=kind, order=order, stable=stable)  # NumPy's own errors
+
+
+@implements(np.sort_complex)
+def sort_complex(a: Any) -> Any:
+    return as_complex(sort(a), np.complex64 if a.dtype.char in "bhBH" else np.complex128)
 
 
 @implements(np.partition)
