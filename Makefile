@@ -1,5 +1,6 @@
 # make demo    the main job: two posteriors, sampled with compiled gradients
 # make test    everything that must hold before a commit
+# make torch   the bridge to PyTorch, in an environment of its own, whose download is large
 # make test-versions  the tests at the lowest and the newest versions of NumPy, SciPy and numba (PYTHONS=, TESTS=)
 # make bench   the table of benchmarks, model by model, also into benchmarks/RESULTS.md
 #              (MODELS=folder DATA=folder STAN=table: more models, see benchmarks/README.md)
@@ -21,7 +22,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-versions bench lint types tests pymc wheel clean
+.PHONY: help demo test test-versions bench lint types tests pymc torch wheel clean
 
 help:
 	@sed -n 's/^# \(make.*\)/\1/p; s/^#\( \{6,\}.*\)/\1/p' Makefile
@@ -59,18 +60,20 @@ tests: $(VENV)/.test
 	$(PY) -m pytest -n $(WORKERS) --nbmake --nbmake-timeout=120 --benchmark-disable \
 		--doctest-modules tests jitad cache benchmarks notebooks
 
-# PyMC wants an older numba than the newest, so its bridge is tested beside, with what else is needed lent.
-PYMC := $(CURDIR)/build/pymc-venv
-PYMC_TESTS := tests/integrations/test_pytensor.py jitad/integrations/pytensor.py
+# Bridges tested beside, each in an environment that the others' packages are lent to: PyMC wants an older numba than the
+# newest, PyTorch is large.
+BESIDE := $(CURDIR)/build
+pymc_TESTS := tests/integrations/test_pytensor.py jitad/integrations/pytensor.py
+torch_TESTS := tests/integrations/test_torch.py jitad/integrations/torch.py
 
-pymc: $(PYMC)/.ready
-	$(PYMC)/bin/python -m pytest -p no:cacheprovider --doctest-modules $(PYMC_TESTS)
+pymc torch: %: $(BESIDE)/%-venv/.ready
+	$(BESIDE)/$@-venv/bin/python -m pytest -p no:cacheprovider --doctest-modules $($@_TESTS)
 
-$(PYMC)/.ready: $(VENV)/.test
-	@rm -rf $(PYMC) && $(PY) -m venv --without-pip $(PYMC)
+$(BESIDE)/%-venv/.ready: $(VENV)/.test
+	@rm -rf $(@D) && $(PY) -m venv --without-pip $(@D)
 	@$(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
-		> "$$($(PYMC)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/lent.pth"
-	@$(PY) -m pip --python $(PYMC)/bin/python install --quiet --editable '.[pymc]'
+		> "$$($(@D)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/lent.pth"
+	@$(PY) -m pip --python $(@D)/bin/python install --quiet --editable '.[$*]'
 	@touch $@
 
 # Build the wheel, install it alone into an empty environment, lend it the dependencies, and take a gradient.

@@ -6,9 +6,9 @@ import pytest
 
 os.environ["JITAD_DISK_CACHE"] = "0"
 
-# The bridge to PyTensor is tested in an environment of its own: `make pymc`, a part of `make test`.
-if importlib.util.find_spec("pytensor") is None:
-    collect_ignore = ["tests/integrations/test_pytensor.py", "jitad/integrations/pytensor.py"]
+# These bridges are tested in environments of their own: `make pymc`, a part of `make test`, and `make torch`.
+collect_ignore = [path for name in ("pytensor", "torch") if importlib.util.find_spec(name) is None for path in (
+    f"tests/integrations/test_{name}.py", f"jitad/integrations/{name}.py")]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

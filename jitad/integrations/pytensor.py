@@ -189,6 +189,7 @@ def _pullback(function: Callable[..., Any], count: int, places: Places) -> Calla
 
     def pull(*values: Any) -> Any:
         cotangents, args = values[:count], values[count:]
-        return vjp(function, *args, argnums=places)[1](cotangents[0] if count == 1 else cotangents)
+        found = vjp(function, *args, argnums=places)[1](cotangents[0] if count == 1 else cotangents)
+        return found[0] if len(places) == 1 else found
 
     return pull

@@ -103,3 +103,9 @@ def test_decorators_of_the_user_stay():
 
     x = pt.dvector("x")
     assert as_op(doubled)(x).eval({x: np.ones(3)}) == 6.0
+
+
+def test_a_vector_function_of_one_input_is_differentiated_twice():
+    x = pt.dvector("x")
+    slope = pt.grad(as_op(lambda x: x**3, ndim=1)(x).sum(), x)
+    np.testing.assert_allclose(pt.grad(slope.sum(), x).eval({x: np.array([1.0, 2.0])}), [6.0, 12.0])
