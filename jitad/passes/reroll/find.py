@@ -21,7 +21,7 @@ class Repetitions:
     earlier, no stretch twice; so the search is linear in the number of tokens."""
 
     def __init__(self, spine: Spine, least: int):
-        self.tokens, self.least = spine.tokens, least
+        self.spine, self.tokens, self.least = spine, spine.tokens, least
         self.next = _next_gram(self.tokens, min(GRAM, max(least // 4, 2)))
         self.known: dict[int, int] = {}                 # to where a period has been followed
         self.found()
@@ -53,11 +53,11 @@ class Repetitions:
             tries += 1
             self.left -= 1
             period = other - begin
-            if self.known.get(period, -1) > begin or len(self.tokens) - begin < period + self.least:
+            if self.known.get(period, -1) > begin or self.spine.between(begin + period, len(self.tokens)) < self.least:
                 continue
             stop = self._follow(begin, period)
             self.known[period] = stop - period
-            if stop - begin - period >= self.least:
+            if self.spine.between(begin + period, stop) >= self.least:
                 yield period, stop
 
     def _follow(self, begin: int, period: int) -> int:

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from jitad.passes.reroll.emit import Emitter
 from jitad.passes.reroll.find import Repetitions, best_cut
 from jitad.passes.reroll.loop import LoopBuilder, Unfit
-from jitad.passes.reroll.spine import Spine
+from jitad.passes.reroll.spine import HEAVY, Spine
 from jitad.passes.reroll.wiring import Wire, replays
 from jitad.tape.builder import Builder, Value
 
-LEAST = 200           # nodes that a loop must save
+LEAST = 200           # nodes that a loop must save; those of factorizations count for more
 
 
 def reroll(builder: Builder, values: Sequence[Value], least: int = LEAST, most: int | None = None) -> list[Value]:
@@ -35,7 +35,7 @@ def reroll(builder: Builder, values: Sequence[Value], least: int = LEAST, most: 
 
 def _once(builder: Builder, values: Sequence[Value], least: int,
           most: int | None) -> tuple[Builder, list[Value]] | None:
-    if len(builder.nodes) < least:
+    if len(builder.nodes) * HEAVY < least:
         return None
     spine = Spine(builder.nodes, [*(v.number for v in values), *builder.guards])
     repetitions = Repetitions(spine, least)
@@ -75,7 +75,7 @@ def _replaced(emitter: Emitter, begin: int, period: int, stop: int, least: int) 
     """Re-roll this repetition, or the regular part of it, if that is possible."""
     first = begin + best_cut(emitter.spine, begin, stop, period)
     count = (stop - first) // period
-    if count < 3 or (count - 1) * period < least:
+    if count < 3 or emitter.spine.between(first + period, first + count * period) < least:
         return False
     wire = Wire(emitter.spine, emitter.ref, first, period, count)
     wiring = wire.wiring(least)

@@ -17,6 +17,8 @@ from jitad.primitives.view import Map, Term, compose
 from jitad.tape.tape import needed
 from jitad.tape.types import Node
 
+HEAVY, DEAR = 20, 100  # rows on numbers that a factorization takes to compile; the cost of a row that is one
+
 Form = tuple[tuple[int, ...], tuple[tuple[Term, ...], ...]]         # the shape and the terms of a map
 Ref = tuple[int, int]                                               # (source, view)
 
@@ -80,6 +82,9 @@ class Spine:
         read = np.fromiter(chain.from_iterable(operands), np.int64, int(self.start[-1]))
         self.member = np.array(self.members, np.int64)
         self.source, self.view = np.array(self._source, np.int64)[read], np.array(self._view, np.int64)[read]
+        weights = [HEAVY if (prim := nodes[n].prim).cost >= DEAR and not prim.elementwise else 1 for n in self.members]
+        self.weight = np.zeros(len(operands) + 1, np.int64)         # of all before a position
+        np.cumsum(weights, out=self.weight[1:])
         self.place = np.full(len(nodes) + 1, -1, np.int64)
         self.place[self.member] = np.arange(len(self.members))
         self.last = np.full(len(self.members) + 1, -1, np.int64)
@@ -119,6 +124,10 @@ class Spine:
                         alike[prim, id(aval), len(node.inputs)] = token
                 tokens.append(token)
         self.tokens = np.array(tokens, np.int64)
+
+    def between(self, begin: int, stop: int) -> int:
+        """How much there is to compile from position `begin` to `stop`, in rows on numbers."""
+        return int(self.weight[stop] - self.weight[begin])
 
     def ref(self, number: int) -> Ref:
         """The reference that node `number` is."""

@@ -82,7 +82,7 @@ class Wire:
         self.fits = fits | self.other
 
     def wiring(self, least: int) -> Wiring | None:
-        """The longest regular part around the middle that saves `least` nodes, or None."""
+        """The longest regular part around the middle that saves `least` nodes (see `Spine.between`), or None."""
         self.first, self.stop = 0, self.count
         self._shrink()
         walks = {}
@@ -104,7 +104,7 @@ class Wire:
 
     def _enough(self, least: int) -> bool:
         length = self.stop - self.first
-        return length >= 3 and (length - 1) * self.period >= least
+        return length >= 3 and (length - 1) * self.spine.between(self.begin, self.begin + self.period) >= least
 
     def _shrink(self) -> None:
         """Leave out the iterations in which a column does not fit, but for initial values."""

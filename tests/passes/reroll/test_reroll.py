@@ -254,3 +254,24 @@ def test_values_are_the_recorded_ones_to_the_last_bit(f):
     values = reroll(recording.builder, [*recording.argument_inputs, *recording.captured_inputs, *recording.outputs], 20)
     inputs = [Q, Y, *recording.captured]
     assert evaluate(values[-1].builder.finish(values[-1:]), *inputs) == evaluate(recording.tape(), *inputs)
+
+
+def riccati(q, y):
+    A, P = np.diag(q[:3]) + 0.1, np.eye(3)
+    for _ in range(12):
+        P = A @ P @ A.T - A @ P @ np.linalg.inv(P + np.eye(3)) @ P @ A.T + np.eye(3)
+    return np.trace(P) * y[0]
+
+
+def short(q, y):
+    s = q[:3]
+    for _ in range(12):
+        s = np.sin(s) + y[0] * s
+    return np.sum(s)
+
+
+def test_factorizations_make_a_loop_of_few_steps_worth_while():
+    _, flat, tape = rolled(riccati, Q, Y, least=200)
+    assert scans(tape) and not scans(flat)
+    np.testing.assert_allclose(evaluate(tape, Q, Y)[0], riccati(Q, Y), rtol=1e-13)
+    assert not scans(rolled(short, Q, Y, least=200)[2])
