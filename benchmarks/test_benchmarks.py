@@ -17,7 +17,6 @@ import pytest
 from benchmarks import (
     batches,
     compare,
-    control,
     densities,
     gp,
     hessians,
@@ -27,6 +26,7 @@ from benchmarks import (
     tape_machine,
 )
 from benchmarks.checks import assert_same, check_derivative
+from benchmarks.control import __main__ as control
 from benchmarks.engines.makers import MAKERS, available, first_call, installed
 from benchmarks.engines.overhead import IMPORTS, four_arrays_grad, import_time, overhead_engines, small_arguments
 from benchmarks.handwritten import recurrences, vectormath
