@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from jitad.passes.optimise import spreads  # noqa: F401  (fills the table)
 from jitad.passes.optimise.expanded import expanded
 from jitad.passes.optimise.fixpoint import Draft, number_of, rewrites
 from jitad.passes.optimise.scan import optimise_scans, size
@@ -22,7 +23,7 @@ from jitad.primitives.elementwise import logical_not
 from jitad.primitives.elementwise import mul as multiply
 from jitad.primitives.elementwise import neg as negative
 from jitad.primitives.reduce import reduce_sum
-from jitad.primitives.view import Map, spread, view
+from jitad.primitives.view import Map, view
 from jitad.tape.builder import Builder, Value
 from jitad.tape.evaluate import evaluate_node
 from jitad.tape.tape import Tape
@@ -253,12 +254,6 @@ def _cast(node: Node, x: Value, dtype: str) -> Value | None:
 def _view(node: Node, x: Value, shape: Any, index: Map) -> Value | None:
     result = view(x, shape, index)
     return result if result.node.index_map is None or result.node.inputs != (x.number,) else None
-
-
-@rewrites("spread")
-def _spread(node: Node, x: Value, shape: Any, index: Map) -> Value | None:
-    result = spread(x, shape, index)
-    return result if result.node.index_map is not None or result.node.inputs != (x.number,) else None
 
 
 @rewrites("reduce_sum")

@@ -1,0 +1,65 @@
+"""Rewrites of `spread`, the adjoint of a view, where sums of spread arrays are spread in turn.
+
+The reverse sweep of views of differences (`np.diff(x, 2)`) spreads a sum of spread arrays. That sum would be an array
+of its own: set to zero, added to, and read once. Its terms can go at once to where they end.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from jitad.passes.optimise.fixpoint import rewrites
+from jitad.primitives.elementwise import add, neg
+from jitad.primitives.view import Map, compose, spread
+from jitad.tape.builder import Value
+from jitad.tape.types import TABLE, Node
+
+Term = tuple[Value, Map]
+SPREAD = TABLE["spread"]
+MOST = 4                  # terms of a sum: more of them cost more than an array between
+
+
+@rewrites("spread")
+def _spread(node: Node, x: Value, shape: Any, index: Map) -> Value | None:
+    result = spread(x, shape, index)
+    if result.node.index_map is not None or result.node.inputs != (x.number,):
+        return result
+    terms = _terms(x)
+    if terms is None or 2 * len(terms) > MOST:
+        return None
+    return _sum([(part, compose(within, index)) for part, within in terms], shape)
+
+
+@rewrites("add")
+def _add(node: Node, a: Value, b: Value) -> Value | None:
+    """Equal terms are one; the others are added one by one, so that all go to one array."""
+    left, right = _terms(a), _terms(b)
+    if not left or not right or len(left) + len(right) > MOST:
+        return None
+    terms: dict[tuple[int, Map], Term] = {}
+    for part, index in (*left, *right):
+        same = terms.get((part.number, index))
+        terms[part.number, index] = (part, index) if same is None else (same[0] + part, index)
+    several = len(left) > 1 and len(right) > 1
+    return _sum(list(terms.values()), node.aval.shape) if several or len(terms) < len(left) + len(right) else None
+
+
+def _sum(terms: list[Term], shape: tuple[int, ...]) -> Value:
+    (part, index), *rest = terms
+    total = spread(part, shape, index)
+    for part, index in rest:
+        total = total + spread(part, shape, index)
+    return total
+
+
+def _terms(x: Value) -> list[Term] | None:
+    """What `x` is the sum of, each spread by a map; None if it is no such sum."""
+    node, below = x.node, [x.builder.value(i) for i in x.node.inputs]
+    if node.prim is SPREAD:
+        return [(below[0], node.params["index"])]
+    if node.prim is neg:
+        inner = _terms(below[0])
+        return inner and [(-part, index) for part, index in inner]
+    if node.prim is add and x.dtype.kind == "f":
+        left, right = map(_terms, below)
+        return [*left, *right] if left and right and len(left) + len(right) <= MOST else None
+    return None
