@@ -24,7 +24,7 @@ class Aliases:
     def __init__(self, run: Any) -> None:
         self.run = run
         self.kept: dict[int, Storage] = {}
-        self._shared: dict[str, dict[int, Storage]] = {}
+        self._shared: dict[str, dict[Any, Storage]] = {}
         self._pinned: set[str] = set()
         self._memories = 0
 
@@ -68,11 +68,15 @@ class Aliases:
         found = self._shared.setdefault(name, {})
         before = len(found) + (name in self._pinned)
         for leaf in _arrays(value):
-            found.update((id(s), s) for s in self._origins(leaf))
+            found.update((self._key(s), s) for s in self._origins(leaf))
             if id(getattr(leaf, "storage", None)) in self.kept:
                 self._pinned.add(name)
         if len(found) + (name in self._pinned) > before:
             self.run.marks.version += 1                  # steps that were recorded without are recorded again
+
+    def _key(self, storage: Storage) -> Any:
+        """What tells a storage from others from step to step; of those that each step makes anew, the node."""
+        return id(storage) if storage.born < self.run.moment else ("made", storage.made)
 
     def _origins(self, array: Any) -> list[Storage]:
         """The memory that an array shows, or may show, if it was there before this step."""
