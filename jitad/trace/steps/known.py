@@ -32,6 +32,7 @@ class Known:
     fresh: set[str] = field(default_factory=set)
     stored: set[str] = field(default_factory=set)
     longest: int = 0
+    renewals: int = 0
 
     @property
     def walked(self) -> bool:

@@ -29,6 +29,7 @@ from jitad.trace.where import is_library_file
 __all__ = ["Marks"]
 
 _ASKING = frozenset("isinstance issubclass type __class__ dtype issubdtype hasattr".split())
+RENEWALS = 1024               # of the steps of one loop, at most
 FEW = 2                       # steps that need no loop
 
 
@@ -198,6 +199,13 @@ class Marks:
         known.unfit = known.unfit or why
         self.again = True
         raise StartOver(why)
+
+    def renew(self, run: LoopRun) -> None:
+        """The steps of a loop are recorded again, as more is known of them."""
+        run.variants.clear()
+        run.known.renewals += 1
+        if run.known.renewals > RENEWALS:
+            self.unfit(run.known, "what its steps are does not settle")
 
     def written(self, storage: Any) -> None:
         """An array is written: the loops around see to it that it is one that they know of."""

@@ -269,7 +269,7 @@ class LoopRun:
                        [Value(recorder, s.storage.read(s.storage.whole)) for s in self.stored],
                        [list(grown.stand_in.made) for grown in self.grown])
         if self._widened(made) or marks.version != self.version:
-            self.variants.clear()                        # their paths are known, and are gone once more
+            marks.renew(self)                            # their paths are known, and are gone once more
         else:
             known = self.variants.get(made.key)
             if known is None:

@@ -196,3 +196,17 @@ def test_what_a_computed_integer_picks_is_a_view(pick, make):
         for f in (seen_through_the_other, seen_through_the_part):
             with pytest.raises(jitad.MutationError, match=r"may or may not share.* or by a computed index"):
                 jitad.jit(f)(x)
+
+
+def test_a_copy_in_each_step_does_not_begin_the_recording_again_without_end():
+    def f(x):
+        s, k = x[0], 0
+        while k < 5 and s < 2.0:
+            b = x.copy()
+            s = s * 1.5 + b[1]
+            k += 1
+        return s + np.sum(b)
+
+    g = jitad.jit(f)
+    for x in (np.array([0.1, 0.2]), np.array([0.9, 0.5]), np.array([0.01, 0.0])):
+        np.testing.assert_allclose(g(x), f(x), rtol=1e-14)
