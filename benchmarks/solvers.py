@@ -46,9 +46,26 @@ def lotka_volterra(p: Any) -> Any:
     return np.sum(integrate.solve_ivp(rates, (0.0, 10.0), p[4:], t_eval=TIMES, rtol=1e-6, atol=1e-8).y)
 
 
+def robertson(p: Any) -> Any:
+    """Three reactions, stiff, at three times, by Radau's method."""
+    def rates(t: Any, y: Any) -> Any:
+        slow, back, fast = p[0] * y[0], p[1] * y[1] * y[2], p[2] * y[1] ** 2
+        return [-slow + back, slow - back - fast, fast]
+    return np.sum(integrate.solve_ivp(rates, (0.0, 1e4), [1.0, 0.0, 0.0], method="Radau", t_eval=[1.0, 1e2, 1e4],
+                                      rtol=1e-5, atol=1e-10).y)
+
+
+def michaelis_menten(y: Any) -> Any:
+    """The two constants of an enzyme, fitted to 21 rates."""
+    best, covariance = optimize.curve_fit(lambda t, v, k: v * t / (k + t), TIMES, y, p0=[1.0, 1.0])
+    return best[0] / best[1] + np.sqrt(covariance[0, 0])
+
+
 CASES: tuple[tuple[Callable[..., Any], Any], ...] = (
     (kepler, 0.3), (root, 4.0), (integral, 1.3), (spline, np.sin(KNOTS)),
-    (lotka_volterra, np.array([0.8, 0.5, 0.7, 0.3, 2.0, 1.0])))
+    (lotka_volterra, np.array([0.8, 0.5, 0.7, 0.3, 2.0, 1.0])),
+    (robertson, np.array([0.04, 1e4, 3e7])),
+    (michaelis_menten, 2.0 * TIMES / (0.7 + TIMES) + 0.05 * np.cos(7.0 * TIMES)))
 
 
 def best(call: Callable[[], Any], times: int) -> float:

@@ -21,6 +21,7 @@ from jitad.tape.types import Aval
 from jitad.trace.dispatch import as_value, line_of, plain, refused
 from jitad.trace.loop_body import Body, fitted
 from jitad.trace.numpy_rules.elements.branches import Explorer, Way
+from jitad.trace.pytree import unflatten
 from jitad.trace.recorder import Recorder
 from jitad.trace.scipy_rules.classes import this_recorder
 
@@ -121,8 +122,7 @@ class SolverCallback:
             way = ways[0]
             if way.error is not None:                    # as a solver sees a point where there is no number
                 return floats(np.nan)
-            leaves = way.leaves or []
-            return self._value(leaves[0] if len(leaves) == 1 else leaves)
+            return self._value(unflatten(way.tree, way.leaves or []))                  # type: ignore[arg-type]
         condition = ways[0].taken[depth][0]
         yes, no = (self._joined([w for w in ways if w.taken[depth][1] is flag], depth + 1) for flag in (True, False))
         with self.recorder.plain():

@@ -75,6 +75,7 @@ def _size(x: Any) -> Any:
 def _adaptive(f: Callable[[Any], Any], shape: tuple[int, ...], tolerances: tuple[Any, Any], limit: int) -> Any:
     """The integral of `f` from 0 to 1, its error, and whether that is within the tolerances, in one vector."""
     absolute, relative = tolerances
+    limit = max(limit, 2)                                # the first step makes two
     places, column = np.arange(limit), (limit,) + (1,) * len(shape)
     none = floats(np.zeros(limit))
 

@@ -18,7 +18,7 @@ from jitad.trace.scipy_rules.classes import lifted, require, this_recorder
 from jitad.trace.scipy_rules.solvers.callbacks import SolverCallback, floats, implicit, repeat
 from jitad.trace.substitutes import substitute
 
-__all__: list[str] = []
+__all__ = ["narrowed"]
 
 XTOL, RTOL, ITERATIONS = 2e-12, 8.881784197001252e-16, 100
 _FALSE = "leave it out"
@@ -70,6 +70,24 @@ def _bracketed(name: str, f: Callable[..., Any], a: Any, b: Any, args: Any, xtol
                                                       "cannot continue."))
     require(np.sign(fa) * np.sign(fb) <= 0, ValueError("f(a) and f(b) must have different signs"))
 
+    n, x1, f1, x2, f2 = _chandrupatla(callback, (a, fa), (b, fb), (xtol, rtol, maxiter), floats(0.0) == 0.0)
+    nan = np.isnan(f1)
+    found = (np.abs(x2 - x1) <= 1.25 * (xtol + rtol * np.abs(x1))) | (f1 == 0) | (f2 == 0) | (n < maxiter)
+    root = np.where(nan | (np.abs(f1) <= np.abs(f2)), x1, x2)
+    return implicit(callback, root, 0), found & ~nan, nan
+
+
+def narrowed(callback: SolverCallback, a: Any, fa: Any, b: Any, fb: Any, wanted: Any) -> Any:
+    """The root between `a` and `b` as nearly as numbers go, where it is wanted; no derivative."""
+    _, x1, f1, x2, f2 = _chandrupatla(callback, (a, fa), (b, fb), (2 * RTOL, RTOL, ITERATIONS), wanted)
+    return np.where(np.abs(f1) <= np.abs(f2), x1, x2)
+
+
+def _chandrupatla(callback: SolverCallback, low: tuple[Any, Any], high: tuple[Any, Any],
+                  limits: tuple[float, float, int], wanted: Any) -> Any:
+    """The number of steps, and the last two points with the function's values."""
+    (a, fa), (b, fb), (xtol, rtol, maxiter) = low, high, limits
+
     def step(n: Any, x1: Any, f1: Any, x2: Any, f2: Any, t: Any) -> tuple[Any, list[Any]]:
         x = x1 + t * (x2 - x1)
         fx = callback(x)
@@ -85,11 +103,7 @@ def _bracketed(name: str, f: Callable[..., Any], a: Any, b: Any, args: Any, xtol
         return (limit <= 0.5) & (smallest != 0) & (n + 1 < maxiter), [n + 1, x, fx, x2, f2, t]
 
     half, done = floats(0.5), (fa == 0) | (fb == 0)
-    n, x1, f1, x2, f2, _ = repeat(~done, [lifted(0), b, fb, a, fa, half], step)
-    nan = np.isnan(f1)
-    found = (np.abs(x2 - x1) <= 1.25 * (xtol + rtol * np.abs(x1))) | (f1 == 0) | (f2 == 0) | (n < maxiter)
-    root = np.where(nan | (np.abs(f1) <= np.abs(f2)), x1, x2)
-    return implicit(callback, root, 0), found & ~nan, nan
+    return repeat(wanted & ~done, [lifted(0), b, fb, a, fa, half], step)[:5]
 
 
 def _solved(name: str, f: Callable[..., Any], a: Any, b: Any, args: Any, limits: tuple[Any, Any, Any],
