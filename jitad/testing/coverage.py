@@ -152,8 +152,9 @@ Made from the code by `python -m jitad coverage COVERAGE.md`, for {versions}.
 
 **Differentiated**: compiled, and derivatives flow. **Constant**: integers, truth values, shapes, dtypes, and what is
 made of plain arguments; no derivative flows, and a branch on a traced one is guarded. **Refused**: an error that names
-the function, your line and the way out; nothing is frozen silently. Names are used in any spelling, as methods and
-operators too; functions that are in neither of these namespaces run as they are, and raise where they need a number.
+the function, your line and the way out; nothing is frozen silently. Names are used in any spelling: the tests call what
+is differentiated as an attribute, by an imported name, by an alias, as a method where there is one, and with each
+option given as what it is when left out. Other functions run as they are, and raise where they need a number.
 """
 
 

@@ -175,7 +175,8 @@ def _kind(operand: Any) -> str:
     return operand.dtype.kind if isinstance(operand, Value) else np.asarray(operand).dtype.kind
 
 
-_USUAL: dict[str, Any] = {"where": True, "casting": "same_kind", "order": "K", "subok": True}     # as if left out
+_USUAL: dict[str, Any] = {"where": True, "casting": "same_kind", "order": "K", "subok": True,
+                          "keepdims": False}     # as if left out
 
 
 def array_ufunc(ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:

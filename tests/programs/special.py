@@ -1,12 +1,17 @@
 """Functions of scipy.special with degrees, orders and branches."""
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
+from numpy import c_, r_
 from scipy import special as sp
+from scipy.spatial.distance import correlation
 
 from tests.programs.table import P3, X3, Table
 
 rows = Table()
+PLAIN = (False,) if "centered" in inspect.signature(correlation).parameters else ()
 
 for _kind in ("jn", "yn", "in", "kn"):
     _f = getattr(sp, f"spherical_{_kind}")
@@ -25,10 +30,18 @@ rows("lambertw beyond the branch point", lambda x: sp.lambertw(-x), P3)
 rows("lambertw of complex numbers", lambda x: sp.lambertw(x + 1j * x[::-1]), X3)
 rows("lambertw branches", lambda x: sp.lambertw(x, [0, 2, -3]), P3)
 rows("lambertw of nothing", lambda x: np.abs(sp.lambertw(x[:0])) + np.sum(x), P3)
-rows("sph_harm_y", lambda x: sp.sph_harm_y(3, -2, x, x[::-1]), P3)
-rows("sph_harm_y squared", lambda x: np.abs(sp.sph_harm_y(10, 7, x[0], x[1])) ** 2, P3)
-rows("sph_harm_y of many", lambda x: sp.sph_harm_y(np.array([[1], [2], [0]]), np.array([1, -1, 0]), x, 0.3), P3)
-rows("sph_harm_y order above degree", lambda x: sp.sph_harm_y(1, 2, x, 0.3) + x, P3)
 rows("an order of a traced number", lambda x: sp.spherical_jn(np.round(x[1]).astype(int), x[0]), P3)
+rows("c_ and r_ by their names", lambda x: np.sum(c_[x, 2 * x], axis=0) + r_[x, x][:2])
+rows("array with every option", lambda x: np.array(x, ndmax=0) if "ndmax" in str(np.array.__doc__) else np.array(x))
+rows("a correlation that is not centered", lambda x: correlation(x, np.array([1.0, 2.0, 4.0]), None, *PLAIN), P3)
 rows.refused("a complex argument", lambda x: np.sum(sp.spherical_jn(1, 1j * x).real), says=("spherical_jn", "complex"))
-rows.refused("sph_harm_y with derivatives", lambda x: sp.sph_harm_y(1, 1, x, 0.3, diff_n=1)[0].real.sum(), says=("diff_n",))
+
+if hasattr(sp, "sph_harm_y"):                   # SciPy 1.15 and later
+    from scipy.special import sph_harm_y
+
+    rows("sph_harm_y", lambda x: sp.sph_harm_y(3, -2, x, x[::-1]), P3)
+    rows("sph_harm_y squared", lambda x: np.abs(sp.sph_harm_y(10, 7, x[0], x[1])) ** 2, P3)
+    rows("sph_harm_y of many", lambda x: sp.sph_harm_y(np.array([[1], [2], [0]]), np.array([1, -1, 0]), x, 0.3), P3)
+    rows("sph_harm_y order above degree", lambda x: sp.sph_harm_y(1, 2, x, 0.3) + x, P3)
+    rows("sph_harm_y by its name", lambda x: sph_harm_y(2, 1, x, 0.3), P3)
+    rows.refused("sph_harm_y with derivatives", lambda x: sp.sph_harm_y(1, 1, x, 0.3, diff_n=1)[0].real.sum(), says=("diff_n",))

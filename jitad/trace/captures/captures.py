@@ -267,7 +267,7 @@ class Captures:
             if isinstance(stand_in, Outlet):
                 self.guard(type(value), path.step("type"))
             elif not isinstance(stand_in, Impure):
-                self.guard(value, path)
+                (self.guard if policy.has_snapshot(value) else self.static)(value, path)
             return stand_in
         if self.is_static(path) and kind not in STATIC and not isinstance(value, enum.Enum):
             return self.static(value, path)

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from jitad.cache.keys.guards import Unguardable, freeze
 from jitad.tape.builder import Value
 from jitad.trace.captures.libraries import functions as library
 from jitad.trace.captures.standard import OUTLETS, Outlet, outlet_of, reads_state
@@ -37,7 +38,7 @@ from jitad.trace.substitutes import SUBSTITUTES
 from jitad.trace.where import is_library_file
 
 __all__ = [
-    "cure", "holds_user_code", "is_followed", "is_followed_in", "is_mutable", "is_numba", "is_opaque",
+    "cure", "has_snapshot", "holds_user_code", "is_followed", "is_followed_in", "is_mutable", "is_numba", "is_opaque",
     "is_user_class", "is_user_function", "is_user_module", "refused", "substitute", "unfollowable",
 ]
 
@@ -145,6 +146,15 @@ def unfollowable(cls: type) -> str | None:
 
 def is_numba(cls: type) -> bool:
     return _top(cls.__module__) == "numba"
+
+
+def has_snapshot(value: Any) -> bool:
+    """Whether a value is guarded by what it is, else by identity."""
+    try:
+        freeze(value)
+    except Unguardable:
+        return False
+    return True
 
 
 def is_mutable(value: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jitad.tape.builder import Value
-from jitad.trace.dispatch import FUNCTIONS, RESULTS, builder_in, call, detached, noted_line, plain, repeated
+from jitad.trace.dispatch import FUNCTIONS, RESULTS, builder_in, call, detached, noted_line, plain, refused, repeated
 from jitad.trace.numpy_rules import functions, substitutes  # noqa: F401  (fill the tables)
 from jitad.trace.substitutes import SUBSTITUTES
 from jitad.trace.values.local import local
@@ -71,8 +71,10 @@ def _fromiter(iter: Any, dtype: Any, count: int = -1, *, like: Any = None) -> An
 
 
 def _array(object: Any, dtype: Any = None, *, copy: Any = True, order: str = "K", subok: bool = False, ndmin: int = 0,
-           like: Any = None) -> Any:
+           ndmax: int = 0, like: Any = None) -> Any:
     """``np.array`` of a traced value: a copy unless told otherwise."""
+    if ndmax:
+        raise refused(builder_in(object), "numpy.array with ndmax=", "leave the option out")
     if not isinstance(object, Value):
         return SUBSTITUTES_OF_LISTS(object, dtype, ndmin=ndmin)
     array: Any = object if object.ndim else _zero_dimensional(object)

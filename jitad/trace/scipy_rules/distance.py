@@ -54,7 +54,9 @@ def _cosine(u: Any, v: Any, w: Any = None) -> Any:
     return choose(distance < 0, 0.0, choose(distance > 2, 2.0, distance))
 
 
-def _correlation(u: Any, v: Any, w: Any = None) -> Any:
+def _correlation(u: Any, v: Any, w: Any = None, centered: Any = True) -> Any:
+    if not centered:
+        return _cosine(u, v) if w is None else _cosine(u, v, as_value(u.builder, w) / np.sum(w))
     if w is None:
         return _cosine(u - u.mean(-1, keepdims=True), v - v.mean(-1, keepdims=True))
     w = as_value(u.builder, w) / np.sum(w)
