@@ -42,11 +42,13 @@ LISTED = 1 << 20                                # and those of the list of nodes
 
 @dataclass(frozen=True)
 class SavedArgument:
-    """One argument: its name, the structure in plain containers, and what is not a number in it, by leaf."""
+    """One argument: its name, the structure in plain containers, and what is not a number in it, by leaf. One that is
+    `loose` is in ``**kwargs``, the order of which the function sees."""
 
     name: str
     structure: Any
     static: tuple[tuple[int, Any], ...] = ()
+    loose: bool = False
 
     def inputs(self, value: Any) -> tuple[list[Any], list[str]]:
         """The numbers and arrays of the argument and their paths; raises `SignatureError` for another structure."""
@@ -111,6 +113,10 @@ class SavedTape:
         if len(args) > len(names) or set(kwargs) - set(names) or set(kwargs) & set(given) or len(
                 given) + len(kwargs) != len(names):
             raise SignatureError(f"`{self.__name__}` takes the arguments {', '.join(names)} (called at {user_line()})")
+        loose = [argument.name for argument in self._arguments if argument.loose]
+        if [name for name in kwargs if name in loose] != loose:
+            raise SignatureError(f"`{self.__name__}` was saved with the keywords {', '.join(loose)} in this order, "
+                                 f"which its code can see (called at {user_line()}); pass them in this order")
         given |= kwargs
         inputs: list[Any] = []
         avals = [self.tape.nodes[i].aval for i in self.tape.inputs]
@@ -153,10 +159,11 @@ def save(compiled: CompiledTape, path: str | os.PathLike[str]) -> None:
         raise TapeFileError(f"`{specialization.name}` compares arguments by `is`, which a file cannot tell (called at "
                             f"{user_line()}); compare names or flags instead")
     captured = [np.array(x) for x in compiled._inputs()[len(given.inputs):]]
+    loose = compiled.function.subject.parameters.loose(tuple(given.kwargs))
     arguments, start = [], 0
     for name, tree, count in zip((*given.positional, *given.kwargs), given.structures, given.counts, strict=True):
         static = [(n - start, given.leaves[n]) for n in range(start, start + count) if not given.dynamic[n]]
-        arguments.append(SavedArgument(name, plain_structure(tree), tuple(static)))
+        arguments.append(SavedArgument(name, plain_structure(tree), tuple(static), name in loose))
         start += count
     write(path, specialization.name, specialization.tape, arguments, captured, specialization.result)
 
@@ -173,7 +180,7 @@ def write(path: str | os.PathLike[str], name: str, tape: Tape, arguments: Sequen
     arrays = [np.asarray(x) for x in captured]
     data = {
         "format": FORMAT, "version": VERSION, "jitad": __version__, "name": name, "captured": len(captured),
-        "arguments": [{"name": a.name, "structure": a.structure,
+        "arguments": [{"name": a.name, "structure": a.structure, "loose": a.loose,
                        "static": [[n, _atom(value, a.name)] for n, value in a.static]} for a in arguments],
         "forms": [list(form) for form in result.forms], "frame": _frame_data(result.frame),
         "tape": tape_data(tape, arrays),
@@ -252,8 +259,8 @@ def _loaded(data: Any, arrays: list[np.ndarray]) -> SavedTape:
     if data["format"] != FORMAT or data["version"] != VERSION:
         raise TapeFileError(f"it is {data['format']!r}, version {data['version']!r}; known is version {VERSION}")
     tape = tape_of(data["tape"], arrays)
-    arguments = tuple(SavedArgument(str(a["name"]), a["structure"], tuple((int(n), v) for n, v in a["static"]))
-                      for a in data["arguments"])
+    arguments = tuple(SavedArgument(str(a["name"]), a["structure"], tuple((int(n), v) for n, v in a["static"]),
+                                    bool(a.get("loose"))) for a in data["arguments"])
     forms = tuple((_form(form), np.dtype(dtype).name if dtype else "") for form, dtype in data["forms"])
     result = Result(forms, _frame(data["frame"]))
     given = sum(count_leaves(structure_of(a.structure)) - len(a.static) for a in arguments)

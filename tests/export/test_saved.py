@@ -342,3 +342,14 @@ def test_an_array_is_as_long_as_its_header_says(tmp_path):
             archive.writestr(name, content)
     with pytest.raises(TapeFileError, match="an array of float64"):
         jitad.load(tmp_path / "g.tape")
+
+
+def test_the_order_of_loose_keywords_is_that_of_the_file(tmp_path):
+    def f(x, **weights):
+        return sum((i + 1) * np.sum(x * w) for i, w in enumerate(weights.values()))
+    x = np.array([1.0, 2.0])
+    jitad.jit(f).compile(x, a=2.0, b=3.0).save(tmp_path / "tape")
+    loaded = jitad.load(tmp_path / "tape")
+    assert loaded(x, a=2.0, b=3.0) == f(x, a=2.0, b=3.0) != f(x, b=3.0, a=2.0)
+    with pytest.raises(jitad.SignatureError, match="keywords a, b in this order"):
+        loaded(x, b=3.0, a=2.0)

@@ -68,7 +68,8 @@ Growing.__hash__ = None                                  # type: ignore[assignme
 
 def is_array(thing: Any) -> bool:
     """Whether a variable holds an array that can be written."""
-    return type(thing) is LocalArray or (isinstance(thing, Value) and hasattr(thing, "storage") and bool(thing.ndim))
+    return type(thing) is LocalArray or (
+        type(thing) is not Poison and isinstance(thing, Value) and hasattr(thing, "storage") and bool(thing.ndim))
 
 
 def storage_of(recorder: Any, array: Any, trace: bool = False) -> Storage | None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from jitad.tape.types import Handle, Primitive
+from jitad.trace.captures.objects.standins import Poison
 
 __all__ = ["State", "state_of"]
 
@@ -40,7 +41,7 @@ def state_of(marks: Any, names: dict[str, Any], left_out: set[str]) -> State:
     waiting = [value for name, value in names.items() if name not in left_out and not name.startswith(".")]
     while waiting:
         thing = waiting.pop()
-        if isinstance(thing, _FIXED) or id(thing) in seen or id(thing) in watched:
+        if type(thing) is Poison or isinstance(thing, _FIXED) or id(thing) in seen or id(thing) in watched:
             continue
         seen.add(id(thing))
         picture = _picture(thing)

@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 
 import jitad
+from jitad.cache.keys.identity import unwrap
+from jitad.trace.record import record
 
 pytestmark = pytest.mark.filterwarnings("ignore::jitad.TapeMismatchWarning")
 DATA = [np.array(x) for x in (
@@ -184,3 +186,26 @@ def _numbers(found):
     if isinstance(found, dict):
         return _numbers(list(found.values()))
     return [n for part in found for n in _numbers(part)] if isinstance(found, (list, tuple)) else [found]
+
+
+def test_what_only_a_branch_assigns_does_not_end_the_loop():
+    """The loop inside sees the variables of the one around it, those that are not set yet among them."""
+    def f(x):
+        s = 0.0
+        for u in x:
+            if u > 0:
+                k = 0
+                while abs(s) > 1.0 and k < 5:
+                    s *= 0.7
+                    k += 1
+            else:
+                w = s * u
+                s = s + 0.1 * w
+            s = s + u
+        return s
+    g, rng = jitad.jit(f), np.random.default_rng(0)
+    for _ in range(6):
+        x = 2 * rng.normal(size=9)
+        np.testing.assert_allclose(g(x), f(x), rtol=1e-12)
+    loops = record(unwrap(f), (DATA[2],)).loops
+    assert len(loops) == 2 and not any(known.unfit for known in loops.values())
