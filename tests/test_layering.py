@@ -18,7 +18,8 @@ INSIDE = {
         ["numpy_rules"], ["complexes", "scipy_rules"], ["captures"], ["steps"], ["record"],
     ],
     "compile": [
-        ["llvm", "loops", "math"], ["plan", "scalar"], ["lower", "routines"], ["emit", "outline", "reference"],
+        ["llvm", "loops", "math", "sparse"], ["plan", "scalar"], ["lower", "routines"],
+        ["emit", "outline", "reference"],
         ["entry"], ["tapemachine"],
     ],
 }

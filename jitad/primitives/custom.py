@@ -46,7 +46,11 @@ loops whose number of steps is known when they have been made. The rules are in
 
 class Code:
     """Python code on a tape: `serve` makes the vector of the result, of `size` and `dtype`, from arrays of the types
-    `operands`. Equal only to itself; a kernel that calls it keeps it alive. `function` is the user's."""
+    `operands`. Equal only to itself; a kernel that calls it keeps it alive. `function` is the user's. Code of our own
+    has rules, written in rows: `vjp(ct, y, *inputs)` and `jvp(tangents, y, *inputs)`."""
+
+    vjp: Callable[..., Any] | None = None
+    jvp: Callable[..., Any] | None = None
 
     def __init__(self, name: str, function: Callable[..., Any], serve: Callable[[Sequence[np.ndarray]], np.ndarray],
                  operands: tuple[Aval, ...], size: int, dtype: np.dtype[Any]) -> None:
@@ -64,12 +68,16 @@ def _no_derivative(like: Value, code: Code) -> NoReturn:
         "jitad.primitive a vjp= or jvp= rule, or wrap the argument in jitad.stop_gradient if it is no variable")
 
 
-def _opaque_vjp(ct: Value, y: Value, *inputs: Value, code: Code) -> NoReturn:
-    _no_derivative(y, code)
+def _opaque_vjp(ct: Value, y: Value, *inputs: Value, code: Code) -> Any:
+    return code.vjp(ct, y, *inputs) if code.vjp is not None else _no_derivative(y, code)
+
+
+def _opaque_jvp(tangents: Any, y: Value, *inputs: Value, code: Code) -> Any:
+    return code.jvp(tangents, y, *inputs) if code.jvp is not None else _no_derivative(y, code)
 
 
 opaque = Primitive("opaque", kind="call", evaluate=lambda *inputs, code: code.serve(inputs),
-                   infer=lambda *inputs, code: Aval((code.size,), code.dtype), vjp=_opaque_vjp, jvp=_opaque_vjp,
+                   infer=lambda *inputs, code: Aval((code.size,), code.dtype), vjp=_opaque_vjp, jvp=_opaque_jvp,
                    cost=1000)
 """What the `Code` of the param `code` makes of arrays with at least one dimension."""
 

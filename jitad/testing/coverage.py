@@ -26,7 +26,7 @@ from jitad.trace.captures.libraries import functions as library
 from jitad.trace.dispatch import FUNCTIONS
 from jitad.trace.numpy_rules.shapes.grids import INDEXERS
 from jitad.trace.scipy_rules.classes import CLASSES, name_of_class
-from jitad.trace.scipy_rules.sparse import PARTS
+from jitad.trace.scipy_rules.sparse.values import PARTS
 from jitad.trace.scipy_rules.stats.distributions import is_library_distribution
 from jitad.trace.scipy_rules.stats.standing import distributions, standing
 from jitad.trace.substitutes import SUBSTITUTES
@@ -170,8 +170,12 @@ def _group(kind: str, why: str, names: Iterable[str]) -> str:
 
 def _sparse() -> str:
     kinds = ", ".join(f"`{name}_array`, `{name}_matrix`" for name in PARTS)
-    text = (f"**Differentiated**: `A @ x`, `x @ A`, `A.T @ x`, `A.dot(x)` with vectors and matrices, products with "
-            f"numbers, `.toarray()` and `.sum()` of captured {kinds}. **Refused**: other formats and operations.")
+    text = (f"**Differentiated**: {kinds}, captured or made of traced elements at constant places, also by `diags`, "
+            "`diags_array`, `spdiags`, `kron`, `kronsum`, `bmat`, `block_array`, `block_diag`, `hstack`, `vstack`, "
+            "`tril`, `triu`; sums and products of them, with numbers, vectors and matrices; `.T`, `.multiply`, "
+            "`.power`, `.diagonal`, `.trace`, `.sum`, `.toarray`, conversions; `spsolve`, `factorized` and `splu` of "
+            "scipy.sparse.linalg with `.solve`, `.L.diagonal()`, `.U.diagonal()`. **Refused**: other formats and "
+            "operations.")
     return "## scipy.sparse\n\n" + textwrap.fill(text, 118) + "\n"
 
 

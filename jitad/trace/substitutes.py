@@ -44,6 +44,7 @@ class Substitutes(dict[Any, Callable[..., Any]]):
 
 SUBSTITUTES = Substitutes()
 CALLING: set[Any] = set()        # rules of functions that call the user's
+ALWAYS: set[Any] = set()         # rules that are for plain arguments too
 
 
 class _Watch:
@@ -58,13 +59,16 @@ def watch_by(constant_or: Callable[..., Any]) -> None:
     _Watch.by = staticmethod(constant_or)
 
 
-def substitute(original: Any, name: str = "",
-               calls: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def substitute(original: Any, name: str = "", calls: bool = False,
+               always: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Enter the decorated function as what recorded code sees in place of `original`, or of `name` in that module. With
-    `calls`, it calls functions of the user's, which may come to something traced when all arguments are plain."""
+    `calls`, it calls functions of the user's, which may come to something traced when all arguments are plain. With
+    `always`, the rule is for plain arguments too, and says itself what is traced."""
     def enter(impl: Callable[..., Any]) -> Callable[..., Any]:
         if calls:
             CALLING.add(impl)
+        if always:
+            ALWAYS.add(impl)
         if name:
             SUBSTITUTES.waiting.setdefault(original, {})[name] = impl
         else:
@@ -85,6 +89,8 @@ def _replacement(original: Callable[..., Any], impl: Callable[..., Any]) -> Call
     def run(*args: Any, **kwargs: Any) -> Any:
         args, kwargs = plain(args), plain(kwargs)
         builder = builder_in(args, kwargs)
+        if impl in ALWAYS:
+            return impl(*args, **kwargs)
         if builder is None:
             return _Watch.by(impl, original, args, kwargs) if impl in CALLING else original(*args, **kwargs)
         chosen = COMPLEX.substitute(original, impl) if complex_in(args, kwargs) else impl

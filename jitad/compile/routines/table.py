@@ -31,6 +31,7 @@ from jitad.compile.routines import (  # noqa: F401  (they register their routine
 from jitad.compile.routines.code import ROUTINES, RoutineCode
 from jitad.compile.routines.failures import failing
 from jitad.compile.routines.products import gemm  # noqa: F401
+from jitad.compile.sparse import elements  # noqa: F401  (it says how elements of inverses are found)
 from jitad.primitives.linalg.failures import FAILS
 
 EXTERNAL = {"cython_blas": ("gemm", "trmm", "trsm", "trsv"),

@@ -23,11 +23,12 @@ __all__ = ["CLASSES", "StandIn", "held", "lifted", "made", "method", "name_of_cl
 @dataclass(frozen=True)
 class ClassRule:
     """`make(*args, **kwargs)` is the constructor; `of(kind, *held)` takes what an instance has under the names `holds`,
-    which may be paths of attributes."""
+    which may be paths of attributes, or, with `whole`, `of(instance)` the instance itself."""
 
     make: Callable[..., Any]
     of: Callable[..., Any]
     holds: tuple[str, ...]
+    whole: bool = False
 
 
 CLASSES: dict[str, ClassRule] = {}
@@ -71,6 +72,8 @@ def made(cls: type, rule: ClassRule, args: tuple[Any, ...], kwargs: dict[str, An
         with noted_line(this_recorder()):
             return rule.make(*plain(args), **plain(kwargs))
     real = cls(*args, **kwargs)
+    if rule.whole:
+        return rule.of(real)
     return of_instance(rule, real, lambda path: held(real, path))
 
 

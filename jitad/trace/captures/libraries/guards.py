@@ -18,6 +18,7 @@ from jitad.trace import reasons
 from jitad.trace.dispatch import plain, refused
 from jitad.trace.recorder import current
 from jitad.trace.scipy_rules.classes import CLASSES, made
+from jitad.trace.scipy_rules.sparse.build import plain_args
 from jitad.trace.watched import Watched, traced_in
 
 __all__ = ["ClassOfSciPy", "full_name", "guarded_function", "runs_through"]
@@ -65,6 +66,7 @@ class ClassOfSciPy:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         rule = CLASSES.get(self._guarded[1])
         if rule is not None and current() is not None:
+            args, kwargs = plain_args(args), plain_args(kwargs)
             return made(self._guarded[0], rule, args, kwargs, traced_in(plain(args), plain(kwargs)) is not None)
         return _called(*self._guarded, args, kwargs)
 
@@ -96,4 +98,4 @@ def _called(function: Callable[..., Any], name: str, args: tuple[Any, ...], kwar
     builder = traced_in(plain(args), plain(kwargs))
     if builder is not None:
         raise refused(builder, name, reasons.advice(name))
-    return Watched(name).call(function, args, kwargs)
+    return Watched(name).call(function, plain_args(args), plain_args(kwargs))

@@ -10,7 +10,7 @@ from jitad.trace.captures.containers import take_tuple
 from jitad.trace.captures.notes import Notes
 from jitad.trace.numpy_rules.elements.vectorize import Vectorized
 from jitad.trace.scipy_rules.classes import CLASSES, name_of_class, of_instance
-from jitad.trace.scipy_rules.sparse import PARTS, TracedSparse, is_sparse
+from jitad.trace.scipy_rules.sparse.values import PARTS, TracedSparse, is_sparse
 from jitad.trace.scipy_rules.stats.distributions import (
     Distribution,
     Frozen,

@@ -102,13 +102,12 @@ TRUE = sps.csr_array(np.eye(5, dtype=bool))
 
 
 @pytest.mark.parametrize(("words", "function"), [
-    ("two sparse matrices", lambda x: (A @ A.T) @ x), ("`\\*` of a csr_array", lambda x: A * x),
-    ("`/` of a csr_array", lambda x: A / x), ("__add__", lambda x: A + A), ("__getitem__", lambda x: A[0] @ x),
-    (".diagonal", lambda x: A.diagonal()), (".tocsc", lambda x: A.tocsc() @ x), ("out=", lambda x: A.toarray(out=x)),
+    ("`/` of a csr_array", lambda x: A / x), ("__getitem__", lambda x: A[0] @ x),
+    ("out=", lambda x: A.toarray(out=x)), (".tolil", lambda x: A.tolil() @ x),
     (".sum called", lambda x: A.sum(dtype=float) * x), ("Boolean", lambda x: TRUE @ (x > 0)),
 ])
 def test_other_operations_are_refused_by_name(words, function):
-    with pytest.raises(UnsupportedOperationError, match=f"{words}.*test_sparse.py:"):
+    with pytest.raises(UnsupportedOperationError, match=f"{words}.*test_values.py:"):
         jitad.jit(function)(x5)
 
 
