@@ -5,16 +5,16 @@ of its own: set to zero, added to, and read once. Its terms can go at once to wh
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from jitad.passes.optimise.fixpoint import rewrites
 from jitad.primitives.elementwise import add, neg
 from jitad.primitives.view import Map, compose, spread
 from jitad.tape.builder import Value
-from jitad.tape.types import TABLE, Node
+from jitad.tape.types import TABLE, Node, Primitive
 
 Term = tuple[Value, Map]
-SPREAD = TABLE["spread"]
 MOST = 4                  # terms of a sum: more of them cost more than an array between
 
 
@@ -53,13 +53,18 @@ def _sum(terms: list[Term], shape: tuple[int, ...]) -> Value:
 
 def _terms(x: Value) -> list[Term] | None:
     """What `x` is the sum of, each spread by a map; None if it is no such sum."""
-    node, below = x.node, [x.builder.value(i) for i in x.node.inputs]
-    if node.prim is SPREAD:
-        return [(below[0], node.params["index"])]
-    if node.prim is neg:
-        inner = _terms(below[0])
-        return inner and [(-part, index) for part, index in inner]
-    if node.prim is add and x.dtype.kind == "f":
-        left, right = map(_terms, below)
-        return [*left, *right] if left and right and len(left) + len(right) <= MOST else None
-    return None
+    rule = _TERMS.get(x.node.prim)
+    return None if rule is None else rule(x, *[x.builder.value(i) for i in x.node.inputs])
+
+
+def _negated(x: Value, negative: Value) -> list[Term] | None:
+    return [(-part, index) for part, index in terms] if (terms := _terms(negative)) else None
+
+
+def _added(x: Value, a: Value, b: Value) -> list[Term] | None:
+    left, right = _terms(a), _terms(b)
+    return [*left, *right] if left and right and len(left) + len(right) <= MOST and x.dtype.kind == "f" else None
+
+
+_TERMS: dict[Primitive, Callable[..., list[Term] | None]] = {
+    TABLE["spread"]: lambda x, part: [(part, x.node.params["index"])], neg: _negated, add: _added}
