@@ -1,10 +1,16 @@
-"""Polynomials of numpy.polynomial as objects: made of traced coefficients, and captured."""
+"""Polynomials as objects, of traced coefficients and captured, and special functions with degrees and branches."""
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
+from numpy import c_, r_
 from numpy.polynomial import Chebyshev, Hermite, HermiteE, Laguerre, Legendre, Polynomial
 
-from tests.programs.table import X3, Table
+from scipy import special as sp
+from scipy.spatial.distance import correlation
+
+from tests.programs.table import P3, X3, Table
 
 rows = Table()
 captured = Polynomial([1.0, 2.0, 3.0])
@@ -58,3 +64,40 @@ class Calibration:
 
 
 rows("in a class", lambda x: Calibration(x)(ts))
+
+# --- special functions -----------------------------------------------------------------------
+
+PLAIN = (False,) if "centered" in inspect.signature(correlation).parameters else ()
+
+for _kind in ("jn", "yn", "in", "kn"):
+    _f = getattr(sp, f"spherical_{_kind}")
+    rows(f"spherical_{_kind}", lambda x, f=_f: f(2, x) + f(0, x), P3)
+    rows(f"spherical_{_kind} of negative numbers", lambda x, f=_f: f(3, -x), P3)
+    rows(f"spherical_{_kind} derivative", lambda x, f=_f: f([0, 1, 3], x, derivative=True), P3)
+rows("spherical_jn of many orders", lambda x: sp.spherical_jn(np.arange(3)[:, None], x), P3)
+rows("spherical_jn of a number", lambda x: sp.spherical_jn(1, x, True), 0.7)
+rows("spherical_jn of nothing", lambda x: sp.spherical_jn(1, x[:0]) + np.sum(x), P3)
+rows("spherical_jn at zero", lambda x: sp.spherical_jn([0, 1, 2], 0.0 * x) + sp.spherical_in([0, 1, 2], 0.0 * x))
+rows("lambertw", lambda x: sp.lambertw(x), P3)
+rows("lambertw real part", lambda x: np.real(sp.lambertw(np.append(x, 50.0))), P3)
+rows("lambertw at zero", lambda x: sp.lambertw(x).real, 0.0)
+rows("lambertw lower branch", lambda x: sp.lambertw(-x / 9, k=-1).real, P3)
+rows("lambertw beyond the branch point", lambda x: sp.lambertw(-x), P3)
+rows("lambertw of complex numbers", lambda x: sp.lambertw(x + 1j * x[::-1]), X3)
+rows("lambertw branches", lambda x: sp.lambertw(x, [0, 2, -3]), P3)
+rows("lambertw of nothing", lambda x: np.abs(sp.lambertw(x[:0])) + np.sum(x), P3)
+rows("an order of a traced number", lambda x: sp.spherical_jn(np.round(x[1]).astype(int), x[0]), P3)
+rows("c_ and r_ by their names", lambda x: np.sum(c_[x, 2 * x], axis=0) + r_[x, x][:2])
+rows("array with every option", lambda x: np.array(x, ndmax=0) if "ndmax" in str(np.array.__doc__) else np.array(x))
+rows("a correlation that is not centered", lambda x: correlation(x, np.array([1.0, 2.0, 4.0]), None, *PLAIN), P3)
+rows.refused("a complex argument", lambda x: np.sum(sp.spherical_jn(1, 1j * x).real), says=("spherical_jn", "complex"))
+
+if hasattr(sp, "sph_harm_y"):                   # SciPy 1.15 and later
+    from scipy.special import sph_harm_y
+
+    rows("sph_harm_y", lambda x: sp.sph_harm_y(3, -2, x, x[::-1]), P3)
+    rows("sph_harm_y squared", lambda x: np.abs(sp.sph_harm_y(10, 7, x[0], x[1])) ** 2, P3)
+    rows("sph_harm_y of many", lambda x: sp.sph_harm_y(np.array([[1], [2], [0]]), np.array([1, -1, 0]), x, 0.3), P3)
+    rows("sph_harm_y order above degree", lambda x: sp.sph_harm_y(1, 2, x, 0.3) + x, P3)
+    rows("sph_harm_y by its name", lambda x: sph_harm_y(2, 1, x, 0.3), P3)
+    rows.refused("sph_harm_y with derivatives", lambda x: sp.sph_harm_y(1, 1, x, 0.3, diff_n=1)[0].real.sum(), says=("diff_n",))
