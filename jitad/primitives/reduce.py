@@ -7,7 +7,7 @@ import numpy as np
 
 from jitad.primitives.core import cast, select
 from jitad.primitives.linear import linear
-from jitad.primitives.view import broadcast_to, diagonal, expand_dims, squeeze, view
+from jitad.primitives.view import Map, broadcast_to, diagonal, expand_dims, spread, squeeze, view
 from jitad.tape.builder import Value
 from jitad.tape.types import TABLE, Aval, Primitive
 
@@ -110,8 +110,37 @@ def parse(spec: str) -> tuple[str, str, str]:
 
 
 def _contract_vjp(ct: Value, y: Value, a: Value, b: Value, spec: str) -> tuple[Value, Value]:
+    """What a slice leaves out of the result is structurally zero and must not meet an infinite factor: of a slice, the
+    products are those of the slice."""
     left, right, out = parse(spec)
-    return contract(ct, b, f"{out},{right}->{left}"), contract(a, ct, f"{left},{out}->{right}")
+    sliced = _slice(ct)
+    if sliced is None:
+        return contract(ct, b, f"{out},{right}->{left}"), contract(a, ct, f"{left},{out}->{right}")
+    ct, steps = sliced[0], dict(zip(out, sliced[1], strict=True))
+    (a_part, at_a), (b_part, at_b) = _part(a, left, steps), _part(b, right, steps)
+    return (spread(contract(ct, b_part, f"{out},{right}->{left}"), a.shape, at_a),
+            spread(contract(a_part, ct, f"{left},{out}->{right}"), b.shape, at_b))
+
+
+def _slice(x: Value) -> tuple[Value, list[tuple[int, int, int]]] | None:
+    """What an array of zeros has in a slice, with all dimensions, and of each where it begins, its step and its length;
+    None if it is no such array."""
+    if not (x.node.prim.mapped and x.node.prim.scatters):
+        return None
+    held, index = x.builder.value(x.node.inputs[0]), x.node.params["index"]
+    if any(len(terms) > 1 for _, terms in index) or len({d for _, terms in index for d, _ in terms}) < held.ndim:
+        return None
+    walks = [(offset, terms[0][1], held.shape[terms[0][0]]) if terms else (offset, 1, 1) for offset, terms in index]
+    place = {terms[0][0]: d for d, (_, terms) in enumerate(index) if terms}
+    whole = view(held, tuple(length for *_, length in walks), tuple((0, ((place[d], 1),)) for d in range(held.ndim)))
+    return whole, walks
+
+
+def _part(x: Value, letters: str, walks: dict[str, tuple[int, int, int]]) -> tuple[Value, Map]:
+    """The part of an operand that a slice of the result is made of, and its map."""
+    found = [walks.get(c, (0, 1, n)) for c, n in zip(letters, x.shape, strict=True)]
+    index = tuple((offset, ((d, step),)) for d, (offset, step, _) in enumerate(found))
+    return view(x, tuple(length for *_, length in found), index), index
 
 
 contraction = linear(

@@ -317,3 +317,25 @@ def test_a_tangent_that_is_structurally_zero_meets_no_infinity() -> None:
     tangent, = pushforward(builder, [TABLE["sqrt"](select(x > 0.0, x, 0.0))], [x], [t])
     result, = evaluate(builder.finish([tangent]), np.array([-1.0, 0.0, 4.0]), np.ones(3))
     np.testing.assert_array_equal(result, [0.0, 0.0, 0.25])
+
+
+INFINITE = np.array([[1.0, 2.0, -1.0], [3.0, np.inf, np.nan]])
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: (INFINITE @ np.append(x, 1.0))[0],
+    lambda x: np.sum((x @ INFINITE)[:1]) ** 2,
+    lambda x: np.sum(np.outer(x, INFINITE[0])[::-1][:1] @ np.ones(3)),
+    lambda x: np.einsum("ij,i->j", INFINITE, x * x)[0] * 3.0,
+    lambda x: np.sin((x @ INFINITE)[0]) + np.tensordot(INFINITE[:, :1], x, axes=(0, 0))[0],
+    lambda x: (np.outer(x, x) @ INFINITE)[1, 0],
+    lambda x: np.sum((INFINITE.T @ np.outer(x, x))[0, ::-1]),
+], ids=range(7))
+def test_what_a_slice_of_a_product_leaves_out_meets_no_infinity(f):
+    x, h = np.array([0.3, 0.7]), 1e-6
+    slopes = lambda g: np.array([(g(x + h * e) - g(x - h * e)) / (2 * h) for e in np.eye(2)])
+    with np.errstate(invalid="ignore"):
+        expected = slopes(f)
+    np.testing.assert_allclose(jitad.grad(f)(x), expected, rtol=1e-8)
+    np.testing.assert_allclose(jitad.hessian(f)(x), slopes(jitad.grad(f)), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(jitad.jacobian(lambda x: f(x) * np.ones(2))(x), [expected] * 2, rtol=1e-8)
