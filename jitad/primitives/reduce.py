@@ -128,7 +128,8 @@ def _slice(x: Value) -> tuple[Value, list[tuple[int, int, int]]] | None:
     if not (x.node.prim.mapped and x.node.prim.scatters):
         return None
     held, index = x.builder.value(x.node.inputs[0]), x.node.params["index"]
-    if any(len(terms) > 1 for _, terms in index) or len({d for _, terms in index for d, _ in terms}) < held.ndim:
+    if any(len(terms) > 1 for _, terms in index) or sorted(d for _, terms in index for d, _ in terms) != list(
+            range(held.ndim)):                           # a diagonal, or a sum along a dimension
         return None
     walks = [(offset, terms[0][1], held.shape[terms[0][0]]) if terms else (offset, 1, 1) for offset, terms in index]
     place = {terms[0][0]: d for d, (_, terms) in enumerate(index) if terms}

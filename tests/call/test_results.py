@@ -138,7 +138,7 @@ def test_cache_face():
         g(x3, y3)
     cache.clear()
     assert cache.info()[:4] == (0, 0, 0, 0)
-    for wrong in (3, "f", np.sum):
+    for wrong in (3, "f", [np.sum]):
         with pytest.raises(TypeError):
             cache.info(wrong)
     size = cache.info().maxsize

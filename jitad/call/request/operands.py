@@ -13,6 +13,7 @@ from typing import Any
 
 from jitad.cache.keys.identity import unwrap
 from jitad.trace.captures.policy import holds_user_code, is_user_class, is_user_function
+from jitad.trace.where import is_library_file
 
 __all__ = ["calling", "is_foreign", "signature_of"]
 
@@ -24,7 +25,7 @@ def is_foreign(f: Any) -> bool:
     while isinstance(f, (functools.partial, MethodType)):
         f = f.func if isinstance(f, functools.partial) else f.__func__
     if isinstance(f, FunctionType):
-        return not (is_user_function(f) or holds_user_code(f))
+        return is_library_file(f.__code__.co_filename) and not (is_user_function(f) or holds_user_code(f))
     try:
         unwrap(f)
     except TypeError:                                    # a builtin, a ufunc, a class, the wrapper of an lru_cache

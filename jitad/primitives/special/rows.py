@@ -74,7 +74,7 @@ def own(name: str, partials: Callable[..., Any], domain: Any, evaluate: Callable
     intervals = domain if isinstance(domain[0], (tuple, range)) else (domain,)
 
     def samples(rng: np.random.Generator) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
-        return [(tuple(draw(rng, i, shape) for i in intervals), {}) for shape in ((2, 3), ())]
+        return [(tuple(np.asarray(draw(rng, i, shape), float) for i in intervals), {}) for shape in ((2, 3), ())]
 
     return pointwise(name, value, lambda *avals: Aval(avals[0].shape, floats(*(a.dtype for a in avals))[-1]),
                      cost=cost, partials=partials, scalar=code_of(f"special_{name}"), samples=samples,

@@ -320,6 +320,7 @@ def test_a_tangent_that_is_structurally_zero_meets_no_infinity() -> None:
 
 
 INFINITE = np.array([[1.0, 2.0, -1.0], [3.0, np.inf, np.nan]])
+A2 = np.array([[1.0, -2.0], [0.3, 0.7]])
 
 
 @pytest.mark.parametrize("f", [
@@ -330,7 +331,9 @@ INFINITE = np.array([[1.0, 2.0, -1.0], [3.0, np.inf, np.nan]])
     lambda x: np.sin((x @ INFINITE)[0]) + np.tensordot(INFINITE[:, :1], x, axes=(0, 0))[0],
     lambda x: (np.outer(x, x) @ INFINITE)[1, 0],
     lambda x: np.sum((INFINITE.T @ np.outer(x, x))[0, ::-1]),
-], ids=range(7))
+    lambda x: np.trace(np.outer(x, x**2) @ np.array([[1.0, 2.0], [0.5, 3.0]])) + np.diag(np.outer(x, x) @ A2)[1],
+    lambda x: np.sum((A2 @ np.outer(x, x))[::-1, 1:] * x[:, None]) + (np.outer(x, x).T @ A2)[-1:, 0].sum(),
+], ids=range(9))
 def test_what_a_slice_of_a_product_leaves_out_meets_no_infinity(f):
     x, h = np.array([0.3, 0.7]), 1e-6
     slopes = lambda g: np.array([(g(x + h * e) - g(x - h * e)) / (2 * h) for e in np.eye(2)])

@@ -275,7 +275,6 @@ def test_the_generated_source_runs_as_python():
 # --- what is refused ---------------------------------------------------------------------------------------------
 
 REFUSED = [
-    (lambda z: np.sort(z).real, "numpy.sort of complex values"),
     (lambda z: z.max().real, "numpy.max of complex values"), (lambda z: z < 1, "numpy.less of complex values"),
     (lambda z: np.maximum(z, 0), "numpy.maximum of complex values"),
     (lambda z: z.view(float), r"\.view\(\) of a complex array"), (lambda z: str(z), "text of a complex value"),
