@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from jitad.api.transforms import jit, value_and_grad
-from jitad.api.vjp_jvp import vjp
 from jitad.errors import ArgumentTypeError
 from jitad.inference.given import plain_function
+from jitad.integrations.pullback import pullback
 
 try:
     import pytensor.tensor as pt
@@ -128,7 +128,7 @@ class _Operation(Op):
                       for output, ct in zip(outputs, output_grads, strict=True)]
         count = len(outputs)
         like = tuple(count + place for place in self.places)
-        pull = _Pullback(_pullback(self.kernel, count, self.places), (*range(count), *like), like)
+        pull = _Pullback(_pulled(self.kernel, count, self.places), (*range(count), *like), like)
         return self.by_place(inputs, pull(*cotangents, *inputs, return_list=True))
 
     def by_place(self, inputs: Sequence[Any], gradients: Sequence[Any]) -> list[Any]:
@@ -172,6 +172,9 @@ def _is_differentiable(variable: Any) -> bool:
     return variable.type.dtype.startswith("float") and not isinstance(variable, (Constant, SharedVariable))
 
 
+_pulled = functools.cache(pullback)
+
+
 @functools.cache
 def _value_and_gradients(function: Callable[..., Any], places: Places) -> Callable[..., Any]:
     both = value_and_grad(function, argnums=places)
@@ -181,15 +184,3 @@ def _value_and_gradients(function: Callable[..., Any], places: Places) -> Callab
         return (value, *gradients)
 
     return jit(flat, on_mismatch="silent")
-
-
-@functools.cache
-def _pullback(function: Callable[..., Any], count: int, places: Places) -> Callable[..., Any]:
-    """Of `count` cotangents and the arguments of `function`: the cotangents of the arguments at `places`."""
-
-    def pull(*values: Any) -> Any:
-        cotangents, args = values[:count], values[count:]
-        found = vjp(function, *args, argnums=places)[1](cotangents[0] if count == 1 else cotangents)
-        return found[0] if len(places) == 1 else found
-
-    return pull

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from jitad.api.transforms import jit, value_and_grad
-from jitad.api.vjp_jvp import vjp
 from jitad.errors import ArgumentTypeError
 from jitad.inference.given import plain_function
+from jitad.integrations.pullback import pullback
 
 try:
     import torch
@@ -87,7 +87,7 @@ class _Bridge:
         self.number: bool | None = None                                 # whether it is: not yet known
         self.kernel = jit(function, on_mismatch="silent")               # shapes may vary
         self.both = functools.cache(lambda places: value_and_grad(function, argnums=places, on_mismatch="silent"))
-        self.pulled = functools.cache(lambda count, places: _Bridge(_pullback(self.kernel, count, places), False))
+        self.pulled = functools.cache(lambda count, places: _Bridge(pullback(self.kernel, count, places), False))
 
     def __call__(self, *args: Any) -> Any:
         found = _Call.apply(self, *args)
@@ -135,15 +135,6 @@ def _with_gradients(ctx: Any, bridge: _Bridge, arrays: list[np.ndarray]) -> Any:
 def _places(ctx: Any) -> Places:
     """The positions of the arguments by which derivatives are wanted."""
     return tuple(place for place, needed in enumerate(ctx.needs_input_grad[1:]) if needed)
-
-
-def _pullback(function: Callable[..., Any], count: int, places: Places) -> Callable[..., Any]:
-    """Of `count` cotangents and the arguments of `function`: the cotangents of the arguments at `places`."""
-    def pull(*values: Any) -> Any:
-        cotangents, args = values[:count], values[count:]
-        found = vjp(function, *args, argnums=places)[1](cotangents[0] if count == 1 else cotangents)
-        return found[0] if len(places) == 1 else found
-    return pull
 
 
 def _tensor(arg: Any) -> Any:

@@ -3,17 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-
-def tank(p, rain):
-    s, total = 1.0, 0.0
-    for r in rain:
-        s = s + r - p[2] * s
-        if s < 0:
-            s = 0.0
-        q = p[0] * (s - p[1]) if s > p[1] else 0.0
-        s = s - q
-        total = total + (q - 0.3) ** 2
-    return total
+from benchmarks.models.control import correlations, first_passage, kalman, limited_flow, tank
 
 
 def tank_in_arrays(p, rain):
@@ -35,35 +25,6 @@ def threshold_process(p, e):
     return np.sum(x**2)
 
 
-def kalman(p, y):
-    m, P, ll = np.zeros(2), np.eye(2), 0.0
-    A, H = np.array([[p[0], 0.1], [0.0, 0.9]]), np.eye(2)
-    for t in range(len(y)):
-        m = A @ m
-        P = A @ P @ A.T + p[1] * np.eye(2)
-        if np.isnan(y[t, 0]):
-            continue
-        S = H @ P @ H.T + p[2] * np.eye(2)
-        Si = np.linalg.inv(S)
-        e = y[t] - H @ m
-        K = P @ H.T @ Si
-        m = m + K @ e
-        P = P - K @ H @ P
-        ll += -0.5 * (e @ Si @ e + np.log(np.linalg.det(S)))
-    return ll
-
-
-def correlations(p, y):
-    Q, ll = np.eye(y.shape[1]), 0.0
-    for t in range(1, len(y)):
-        Q = (1 - p[0] - p[1]) * np.eye(y.shape[1]) + p[0] * np.outer(y[t - 1], y[t - 1]) + p[1] * Q
-        sign, logdet = np.linalg.slogdet(Q)
-        if sign <= 0:
-            return -np.inf
-        ll += -0.5 * (logdet + y[t] @ np.linalg.inv(Q) @ y[t])
-    return ll
-
-
 def adaptive(p, end):
     t, y, h, total = 0.0, 1.0, 0.1, 0.0
     while t < end:
@@ -76,34 +37,6 @@ def adaptive(p, end):
             t, y = t + h, y + h * (k1 + k2) / 2
             total = total + h * y * y
         h = h * min(max(0.9 * (1e-3 / (err + 1e-12)) ** 0.5, 0.3), 2.0)
-    return total
-
-
-def first_passage(p, x):
-    s = 0.0
-    for i, u in enumerate(x):
-        s = s + p[0] * u
-        if s > p[1]:
-            return s**3 + i
-        if s < -p[2]:
-            break
-    else:
-        return 2.0 * s
-    return s * s
-
-
-def limited_flow(p, z):
-    u, total = np.zeros(8) + p[0], 0.0
-    for t in range(len(z)):
-        v = u.copy()
-        for i in range(1, 7):
-            f = u[i + 1] - u[i]
-            if f > 0:
-                v[i] = u[i] + p[1] * f + z[t]
-            else:
-                v[i] = u[i] + p[2] * f - z[t] * 0.5
-        u = v
-        total += u @ u
     return total
 
 
