@@ -9,7 +9,6 @@ import numpy as np
 
 from jitad.api.derivatives import hessian
 from jitad.inference.density import NO_DENSITY, Density
-from jitad.testing.checks import check_grads
 
 FLAT = 1e-9                  # of the largest curvature: below, a direction is flat
 SHARE = 0.1                  # of the length of a direction: components that are named
@@ -36,6 +35,8 @@ class PosteriorReport:
 def report(density: Density, likelihood: Callable[..., Any], names: list[str], u: np.ndarray) -> PosteriorReport:
     """The report at a free vector. Raises `StartError` where the density is not finite, `CheckFailure` for derivatives
     that differences contradict."""
+    from jitad.testing.checks import check_grads  # which imports scipy.special
+
     density.require(u, "at the point of the check")
     check_grads(density.function, (u, *density.data), order=1, argnums=0)
     curvature = hessian(density.function, on_mismatch="silent")(u, *density.data)

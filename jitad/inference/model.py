@@ -14,19 +14,13 @@ from jitad.errors import SignatureError
 from jitad.inference.check import PosteriorReport, report
 from jitad.inference.density import NO_DENSITY, Density, require_number
 from jitad.inference.draws import Draws, require_names
-from jitad.inference.estimate import (
-    Estimate,
-    covariance_of,
-    delta_errors,
-    density_curvature,
-    maximised,
-    newton,
-)
+from jitad.inference.estimate import Estimate, covariance_of, delta_errors, density_curvature, maximised, newton
 from jitad.inference.given import Data, FreeVector, Values, calling
 from jitad.inference.normal import Normal
 from jitad.inference.pathfinder import pathfound
 from jitad.inference.starts import count_of, require_count
 from jitad.inference.starts import starts as find_starts
+from jitad.inference.trace import Trace, require_arviz
 
 __all__ = ["Posterior", "posterior"]
 
@@ -187,7 +181,8 @@ class Posterior:
                seed: Any = None, start: Any = None, jitter: float | None = None, sampler: str = "nutpie",
                low_rank: bool = False, progress: bool = True, **options: Any) -> Any:
         """Draws by NUTS as ArviZ's InferenceData, with the groups posterior (with what `generated` gives),
-        log_likelihood, constant_data, sample_stats and warmup_sample_stats.
+        log_likelihood, constant_data, sample_stats and warmup_sample_stats. ArviZ is imported when it is first looked
+        at, or while chains run that take more than a second.
 
         Parameters
         ----------
@@ -220,8 +215,8 @@ class Posterior:
             have no influence on the density.
         SignatureError
             For options that there are not, and names or labels that do not fit.
-        SamplerError
-            Where the sampler stops.
+        SamplerError, ModuleNotFoundError
+            Where the sampler stops; without nutpie or ArviZ.
 
         Warns
         -----
@@ -237,8 +232,9 @@ class Posterior:
         >>> trace.posterior["x"].shape
         (2, 200)
         """
-        return self._drawn(draws, tune, chains, cores, seed, start, jitter, sampler, low_rank, progress, True,
-                           options).arviz()
+        require_arviz()
+        return Trace(self._drawn(draws, tune, chains, cores, seed, start, jitter, sampler, low_rank, progress, True,
+                                 options))
 
     def draws(self, draws: int = 1000, *, tune: int = 1000, chains: int = 4, cores: int | None = None,
               seed: Any = None, start: Any = None, jitter: float | None = None, sampler: str = "nutpie",

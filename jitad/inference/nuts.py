@@ -97,6 +97,11 @@ class Chains:
             raise SamplerError(f"the installed nutpie cannot take what jitad compiles ({error}). Install {VERSIONS}, "
                                "or a newer jitad.") from error
 
+    def ended(self, within: float) -> bool:
+        """Whether all chains have ended, or end within so many seconds."""
+        self.thread.join(within)
+        return not self.thread.is_alive()
+
     def wait(self) -> list[tuple[np.ndarray, dict[str, np.ndarray]]]:
         """Raises `SamplerError` where a chain stopped."""
         try:

@@ -15,6 +15,7 @@ from jitad.inference.importance import of_free
 from jitad.inference.nuts import Chains
 from jitad.inference.starts import require_count, starts
 
+PATIENCE = 1.0               # seconds of sampling, after which the import of ArviZ is hidden behind the rest
 TARGET = 0.9                 # acceptance: a little dearer than the usual 0.8, with fewer divergences
 
 Posterior = Any              # that of `jitad.inference.model`, which imports this file
@@ -22,7 +23,7 @@ Posterior = Any              # that of `jitad.inference.model`, which imports th
 
 def drawn(post: Posterior, draws: int, tune: int, chains: int, cores: int | None, seed: Any, start: Any,
           jitter: float | None, low_rank: bool, progress: bool, arviz: bool, options: Mapping[str, Any]) -> Draws:
-    """The draws, as `Posterior.draws` has them; with `arviz`, that is imported while the chains run."""
+    """The draws, as `Posterior.draws` has them; with `arviz`, that is imported while chains run that take long."""
     require_count("draws", draws)
     require_count("tune", tune, 0)
     require_count("chains", chains)
@@ -34,9 +35,9 @@ def drawn(post: Posterior, draws: int, tune: int, chains: int, cores: int | None
     running = Chains(post.density.compile(points[0]), points, seed, cores_for(cores, chains), settings, low_rank,
                      progress)
     try:
-        if arviz:
-            importlib.import_module("arviz")
         _require_stored(post, points[0])
+        if arviz and not running.ended(within=PATIENCE):
+            importlib.import_module("arviz")
     finally:
         found = running.wait()
     result = of_free(post, *stacked_chains(found, tune))

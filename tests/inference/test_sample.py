@@ -1,6 +1,8 @@
 """Draws: against closed forms, reproducible, labelled, ready for ArviZ; points to start from; what is refused, why."""
 from __future__ import annotations
 
+import copy
+import pickle
 import subprocess
 import sys
 import warnings
@@ -150,10 +152,37 @@ def test_a_density_that_fails_while_it_is_sampled_stops_with_an_error_of_ours():
 
 def test_draws_need_neither_arviz_nor_numba():
     code = ("import sys, numpy as np, jitad; from jitad.constraints import real\n"
-            "d = jitad.posterior(lambda p: -0.5 * np.sum(p['x'] ** 2), {'x': real(2)}).draws(20, tune=50, chains=2)\n"
-            "print([m for m in ('arviz', 'pandas', 'numba', 'matplotlib', 'nutpie.sample') if m in sys.modules])")
+            "post = jitad.posterior(lambda p: -0.5 * np.sum(p['x'] ** 2), {'x': real(2)})\n"
+            "post.draws(20, tune=50, chains=2), post.sample(20, tune=50, chains=2, progress=False)\n"
+            "heavy = ('arviz', 'pandas', 'numba', 'matplotlib', 'nutpie.sample', 'scipy.special')\n"
+            "print([m for m in heavy if m in sys.modules])")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_trace_is_inference_data_however_it_is_first_looked_at():
+    import arviz
+
+    post = jitad.posterior(lambda p: -0.5 * np.sum(p["x"] ** 2), {"x": real(2)})
+    new = lambda seed=5: post.sample(300, progress=False, **{**QUICK, "tune": 100, "seed": seed})
+    assert isinstance(new(), arviz.InferenceData) and "posterior" in new() and len(new()) == len(list(new()))
+    assert repr(new()).startswith("Inference data") and {**new()}.keys() == set(new().groups())
+    shape = (2, 300, 2)
+    for trace in (copy.copy(new()), copy.deepcopy(new()), pickle.loads(pickle.dumps(new()))):
+        assert type(trace) is arviz.InferenceData and trace["posterior"]["x"].shape == shape
+    assert arviz.concat(new(), new(6), dim="chain").posterior["x"].shape == (4, 300, 2)
+    trace = new()
+    trace.note = "kept"
+    assert trace.note == "kept" and trace == trace and list(arviz.summary(new()).index) == ["x[0]", "x[1]"]
+    del trace.sample_stats
+    assert "sample_stats" not in trace.groups()
+
+
+def test_without_arviz_is_said_before_the_draws(monkeypatch):
+    monkeypatch.setitem(sys.modules, "arviz", None)
+    post = jitad.posterior(lambda p: -0.5 * np.sum(p["x"] ** 2), {"x": real(2)})
+    with pytest.raises(ModuleNotFoundError, match="ArviZ, which is not installed"):
+        post.sample()
 
 
 def test_a_line_of_progress(capsys):

@@ -29,6 +29,7 @@ from jitad.compile.llvm import ir
 from jitad.compile.llvm.builder import IRBuilder
 from jitad.compile.llvm.ir import DOUBLE, INT64
 from jitad.compile.llvm.native import compile_module
+from jitad.compile.llvm.object_cache import compile_cached
 from jitad.compile.loops import Program
 from jitad.tape.tape import Tape
 
@@ -121,5 +122,4 @@ def copying() -> CopiedVector:
     builder.branch(head)
     builder.position_at_end(done)
     builder.ret(INT64(0))
-    native = compile_module(str(module))
-    return CopiedVector(native)
+    return CopiedVector(compile_cached(module, "(copied vector)"))

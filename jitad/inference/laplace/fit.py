@@ -19,6 +19,7 @@ from jitad.inference.laplace.consistency import Consistency, consistency
 from jitad.inference.laplace.marginal import Marginal, Mode, parts_of
 from jitad.inference.laplace.nested import nested_draws
 from jitad.inference.starts import require_count
+from jitad.inference.trace import Trace, require_arviz
 
 Posterior = Any              # that of `jitad.inference.model`, which imports this file
 STEP = 1e-4                  # of the differences of exact gradients that make the Hessian of the fixed parameters
@@ -141,7 +142,8 @@ class Laplace:
 
     def sample(self, draws: int = 1000, *, progress: bool = True, **options: Any) -> Any:
         """What `draws` gives, as ArviZ's InferenceData, with the groups of `Posterior.sample`."""
-        return self.draws(draws, progress=progress, **options).arviz()
+        require_arviz()
+        return Trace(self.draws(draws, progress=progress, **options))
 
 
 class LaplaceFit(Estimate):
