@@ -22,19 +22,19 @@ def differences(f, args, step=1e-6):
     return found
 
 
-def agrees(f, *args, rtol=1e-9, slope_rtol=1e-5, step=1e-6, atol=1e-11):
-    """Value and gradient of a scalar function of `args`, compiled, are those of the plain code."""
-    value, gradients = value_and_grad(f, argnums=tuple(range(len(args))))(*args)
+def agrees(f, *args, rtol=1e-9, slope_rtol=1e-5, step=1e-6, atol=1e-11, run=lambda g, args: g(*args)):
+    """Value and gradient of a scalar function of `args`, compiled or as `run` does, are those of the plain code."""
+    value, gradients = run(value_and_grad(f, argnums=tuple(range(len(args)))), args)
     np.testing.assert_allclose(value, f(*args), rtol=rtol, atol=atol)
     for gradient, slope in zip(gradients, differences(f, args, step), strict=True):
         np.testing.assert_allclose(gradient, slope, rtol=slope_rtol, atol=slope_rtol * max(1.0, np.max(np.abs(slope))))
 
 
-def together(cases, *args):
+def together(cases, *args, **how):
     """All cases agree: one function of the same arguments, so that there is one kernel to compile."""
     rng = np.random.default_rng(1)
     weights = [rng.normal(size=np.shape(case(*args))) for case in cases]
 
     def total(*given):
         return sum(np.sum(w * case(*given)) for w, case in zip(weights, cases, strict=True))
-    agrees(total, *args)
+    agrees(total, *args, **how)

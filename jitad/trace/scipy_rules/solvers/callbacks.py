@@ -50,18 +50,19 @@ class SolverReport:
     """What a solver reports: `success`, which is traced as what it has found is, and more under the names that SciPy
     has. How many steps it took is not SciPy's number, and is refused."""
 
-    def __init__(self, name: str, success: Any, failure: str, **known: Any) -> None:
-        self._name, self._failure = name, failure
+    def __init__(self, name: str, success: Any, failure: str, good: tuple[str, int] = ("The solution converged.", 1),
+                 bad: int = 0, **known: Any) -> None:
+        self._name, self._failure, self._good, self._bad = name, failure, good, bad
         self.success = success
         self.__dict__.update(known)
 
     @property
     def message(self) -> str:
-        return "The solution converged." if self.success else self._failure
+        return self._good[0] if self.success else self._failure
 
     @property
     def status(self) -> int:
-        return 1 if self.success else 0
+        return self._good[1] if self.success else self._bad
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):

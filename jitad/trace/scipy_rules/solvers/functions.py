@@ -1,4 +1,4 @@
 """All of SciPy's solvers that have a rule: importing this module fills `SUBSTITUTES`."""
-from jitad.trace.scipy_rules.solvers import odes, quadrature, roots, systems
+from jitad.trace.scipy_rules.solvers import fits, matching, minima, odes, quadrature, roots, systems, valleys
 
-__all__ = ["odes", "quadrature", "roots", "systems"]
+__all__ = ["fits", "matching", "minima", "odes", "quadrature", "roots", "systems", "valleys"]

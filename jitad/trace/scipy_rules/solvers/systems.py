@@ -1,57 +1,89 @@
-"""Roots of systems of equations, and least squares: `root`, `fsolve`, `least_squares`, `curve_fit`.
+"""Roots of systems of equations: `root`, `fsolve`; and the steps that least squares share with them.
 
 All are found by the steps of Levenberg and Marquardt, each the solution of a linear least-squares problem by QR, with
 Nielsen's choice of the damping (Madsen, Nielsen and Tingleff, Methods for non-linear least squares problems, 2nd ed.,
 2004, section 3.2), in a loop of the compiled code. The Jacobian is that of the recorded function, not of differences:
 near a root of a regular system these are Newton's steps. What is found agrees with what SciPy finds within tolerances
 where there is one solution near the start; of several it may be another one. The derivative is that of the solution, by
-the implicit function theorem (`jitad.passes.differentiate.solutions`), of least squares with the whole second
-derivative of the sum.
+the implicit function theorem (`jitad.passes.differentiate.solutions`).
 """
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from jitad.trace.attempts import require_finite
-from jitad.trace.dispatch import builder_in, refused, stopped
+from jitad.trace.dispatch import refused
 from jitad.trace.scipy_rules.classes import lifted, require, this_recorder
 from jitad.trace.scipy_rules.solvers.callbacks import SolverCallback, SolverReport, floats, implicit, repeat
+from jitad.trace.scipy_rules.solvers.descent import CLOSE, Box, settled
 from jitad.trace.substitutes import substitute
 
-__all__: list[str] = []
+__all__ = ["Loss", "Manner", "Residuals", "descended"]
 
-CLOSE = 1e-10            # the relative length of the last step, at most: its square is the error that remains
 METHODS = ("hybr", "lm")
 
 
-class _Residuals(SolverCallback):
+class Residuals(SolverCallback):
     """A function that gives a vector, of a vector."""
 
     def _value(self, result: Any) -> Any:
         return super()._value(result).reshape(-1)
 
 
-def _descent(callback: SolverCallback, start: Any, xtol: float, most: int) -> tuple[Any, Any]:
-    """Where the sum of squares is least, near `start`, and whether steps became short."""
+@dataclass(frozen=True)
+class Manner:
+    """How far the first step may go, in lengths of the start, and whether steps are damped in the scale of each
+    variable, as MINPACK does, or of all, as the method trf; bounds and a loss."""
+
+    reach: float = 100.0
+    scaled: bool = True
+    box: Box | None = None
+    loss: Loss | None = None
+
+    def total(self, f: Any) -> Any:
+        return np.sum(f * f) if self.loss is None else self.loss.total(f)
+
+    def weight(self, jacobian: Any, f: Any) -> Any:
+        """What damping is multiplied with, of each variable."""
+        square = jacobian * jacobian
+        weight = np.sum(square if self.loss is None else self.loss.weights(f)[:, None] * square, axis=0)
+        if not self.scaled:
+            weight = np.max(weight) + 0.0 * weight
+        return np.where(weight > 0, weight, 1.0)
+
+    def first_damping(self, x: Any, f: Any, jacobian: Any) -> Any:
+        weight, length = self.weight(jacobian, f), lambda v: np.sqrt(np.sum(v))
+        gradient = jacobian.T @ (f if self.loss is None else self.loss.weights(f) * f)
+        away = length(weight * x * x)
+        damping = length(gradient * gradient / weight) / (self.reach * np.where(away > 0, away, 1.0))
+        return np.where(np.isfinite(damping), np.maximum(damping, 1e-3), 1.0)
+
+
+def descended(callback: Residuals, start: Any, xtol: float, most: int, manner: Manner) -> tuple[Any, Any]:
+    """Where the sum of squares, or of a loss of them, is least, near `start`, within bounds; and whether steps became
+    short."""
+    box, loss, total = manner.box, manner.loss, manner.total
+    start = start if box is None else box.inside(start)
     first = callback(start)
 
     def step(n: Any, x: Any, f: Any, damping: Any, growth: Any, short: Any) -> tuple[Any, list[Any]]:
-        jacobian = callback.jacobian(x)
-        weight = np.sum(jacobian * jacobian, axis=0)
-        weight = np.where(weight > 0, weight, 1.0)
+        slopes = callback.jacobian(x)
+        jacobian, left = (slopes, f) if loss is None else loss.scaled(slopes, f)
+        gradient, weight = jacobian.T @ left, manner.weight(slopes, f)
+        if box is not None:
+            held = box.held(x, gradient)
+            jacobian, gradient = np.where(held[None, :], 0.0, jacobian), np.where(held, 0.0, gradient)
         above = np.concatenate([jacobian, np.diag(np.sqrt(damping * weight))])
         q, r = map(floats, np.linalg.qr(above))
-        move = -floats(np.linalg.solve(r, q[:f.shape[0]].T @ f))
-        new = x + move
+        move = -floats(np.linalg.solve(r, q[:f.shape[0]].T @ left))
+        new = x + move if box is None else box.inside(x + move)
+        move = new - x
         there = callback(new)
-        gain = np.sum(f * f) - np.sum(there * there)
-        gradient = jacobian.T @ f
+        gain = total(f) - total(there)
         ratio = gain / np.sum(move * (damping * weight * move - gradient))
         good = gain > 0
         short = (np.sqrt(np.sum(move * move)) <= xtol * (np.sqrt(np.sum(x * x)) + xtol)) | np.all(gradient == 0)
@@ -61,33 +93,68 @@ def _descent(callback: SolverCallback, start: Any, xtol: float, most: int) -> tu
         growth = np.where(good, 2.0, 2.0 * growth)
         return ~short & (n + 1 < most), [n + 1, x, f, damping, growth, short]
 
-    _, x, _, _, _, short = repeat(floats(0.0) == 0.0, [lifted(0), start, first, floats(1e-3), floats(2.0),
+    damping = manner.first_damping(start, first, callback.jacobian(start))
+    _, x, _, _, _, short = repeat(floats(0.0) == 0.0, [lifted(0), start, first, damping, floats(2.0),
                                                        floats(0.0) != 0.0], step)
     return x, short
+
+
+class Loss:
+    """What is summed in place of squares: ``scale**2 * rho((f / scale)**2)``, by SciPy's names of rho."""
+
+    NAMES = ("linear", "soft_l1", "huber", "cauchy", "arctan")
+
+    def __init__(self, name: str, scale: Any) -> None:
+        self.name, self.scale = name, floats(scale)
+
+    def rho(self, z: Any) -> tuple[Any, Any, Any]:
+        """rho and its first two derivatives."""
+        one = 1.0 + z
+        if self.name == "soft_l1":
+            root = np.sqrt(one)
+            return 2.0 * (root - 1.0), 1.0 / root, -0.5 / (one * root)
+        if self.name == "huber":
+            near = z <= 1
+            root = np.sqrt(np.where(near, 1.0, z))
+            return np.where(near, z, 2.0 * root - 1.0), 1.0 / root, np.where(near, 0.0, -0.5 / root**3)
+        if self.name == "cauchy":
+            return np.log1p(z), 1.0 / one, -1.0 / one**2
+        square = 1.0 + z * z
+        return np.arctan(z), 1.0 / square, -2.0 * z / square**2
+
+    def total(self, f: Any) -> Any:
+        return np.sum(self.scale**2 * self.rho((f / self.scale) ** 2)[0])
+
+    def weights(self, f: Any) -> Any:
+        """Of the squares that have the loss's gradient."""
+        return self.rho((f / self.scale) ** 2)[1]
+
+    def scaled(self, jacobian: Any, f: Any) -> tuple[Any, Any]:
+        """Jacobian and residuals of which the linear problem has the loss's gradient, and its Hessian as far as that
+        is positive (Triggs et al., Bundle adjustment, 2000, section 4.3)."""
+        z = (f / self.scale) ** 2
+        _, first, second = self.rho(z)
+        bend = np.sqrt(np.maximum(first + 2.0 * second * z, np.finfo(float).eps))
+        return bend[:, None] * jacobian, f * (first / bend)
 
 
 # --- roots ----------------------------------------------------------------------------------------------
 
 def _solved(name: str, fun: Callable[..., Any], x0: Any, args: Any, xtol: float, most: int) -> tuple[Any, Any, Any]:
     """The root, whether it is one, and the function there."""
-    callback, start = _Residuals(fun, args, name), floats(x0).reshape(-1)
+    callback, start = Residuals(fun, args, name), floats(x0).reshape(-1)
     n = start.shape[0]
     given = callback(start).shape
     if given != (n,):
         raise TypeError(f"{name}: there is a mismatch between the input and output shape of the function. Shape should "
                         f"be {(n,)} but it is {given}.")
-    x, short = _descent(callback, start, min(xtol, CLOSE), most or 200 * (n + 1))
+    x, short = descended(callback, start, min(xtol, CLOSE), most or 200 * (n + 1), Manner())
     size = lambda v: np.sqrt(np.sum(v * v))
     left, scale = callback(x), size(callback.jacobian(x)) * size(x)
-    found = settled_truth(short & ((size(left) <= 1e-7 * scale) | (size(left) <= 1e-10 * size(callback(start)))
+    found = settled(short & ((size(left) <= 1e-7 * scale) | (size(left) <= 1e-10 * size(callback(start)))
                                     | (size(left) == 0)))
     root = implicit(callback, x, 0)
     return root, found, callback(root)
-
-
-def settled_truth(flag: Any) -> Any:
-    """A condition of what is found, which has no derivative."""
-    return stopped(np.where(flag, 1.0, 0.0)) > 0
 
 
 NO_PROGRESS = "The iteration is not making good progress: the sum of squares has a minimum here that is no root."
@@ -129,101 +196,3 @@ def fsolve(func: Callable[..., Any], x0: Any, args: Any = (), fprime: Any = None
     if not success:
         warnings.warn(NO_PROGRESS, RuntimeWarning, stacklevel=2)
     return x
-
-
-# --- least squares ------------------------------------------------------------------------------------
-
-def _unbounded(name: str, bounds: Any) -> None:
-    """A refusal of bounds, unless they are infinite."""
-    ends: Any = (getattr(bounds, "lb", None), getattr(bounds, "ub", None)) if hasattr(bounds, "lb") else bounds
-    if builder_in(ends) is not None or not (np.all(np.isneginf(ends[0])) and np.all(np.isposinf(ends[1]))):
-        raise refused(this_recorder(), f"{name} with bounds=", "map the parameters, positive ones by np.exp, so "
-                      "that they may be any numbers")
-
-
-def _fitted(callback: _Residuals, start: Any, xtol: float, most: int) -> tuple[Any, Any]:
-    """Where the sum of squares is least, with its derivatives, and whether it was found."""
-    x, short = _descent(callback, start, min(xtol, CLOSE), most)
-    least = implicit(callback, x, 0, lambda y, f: 0.5 * np.sum(f * f), minimum=True)
-    return least, settled_truth(short & np.all(np.isfinite(callback(x))))
-
-
-@substitute("scipy.optimize", "least_squares", calls=True)
-def least_squares(fun: Callable[..., Any], x0: Any, jac: Any = "2-point", bounds: Any = (-np.inf, np.inf),
-                  method: str = "trf", ftol: Any = 1e-8, xtol: Any = 1e-8, gtol: Any = 1e-8, x_scale: Any = None,
-                  loss: Any = "linear", f_scale: Any = 1.0, diff_step: Any = None, tr_solver: Any = None,
-                  tr_options: Any = None, jac_sparsity: Any = None, max_nfev: Any = None, verbose: int = 0,
-                  args: Any = (), kwargs: Any = None, callback: Any = None, workers: Any = None) -> Any:
-    name = "scipy.optimize.least_squares"
-    if method not in ("trf", "dogbox", "lm"):
-        raise ValueError("`method` must be 'trf', 'dogbox' or 'lm'.")
-    if loss != "linear":
-        raise refused(this_recorder(), f"{name} with loss={loss!r}", "minimize the sum by scipy.optimize.minimize")
-    if callback is not None:
-        raise refused(this_recorder(), f"{name} with callback=", "leave it out")
-    _unbounded(name, bounds)
-    residuals = _Residuals(partial(fun, **kwargs) if kwargs else fun, args, name)
-    start = floats(x0)
-    start = start.reshape(1) if not start.ndim else start
-    if start.ndim > 1:
-        raise ValueError("`x0` must have at most 1 dimension.")
-    x, found = _fitted(residuals, start, xtol or 1e-8, max_nfev or 100 * start.shape[0])
-    left, jacobian = residuals(x), residuals.jacobian(x)
-    gradient = jacobian.T @ left
-    return SolverReport(name, found, "The maximum number of function evaluations is exceeded.", x=x, fun=left,
-                        jac=jacobian, cost=0.5 * np.sum(left * left), grad=gradient,
-                        optimality=np.max(np.abs(gradient)), active_mask=np.zeros(start.shape[0], int))
-
-
-@substitute("scipy.optimize", "curve_fit", calls=True)
-def curve_fit(f: Callable[..., Any], xdata: Any, ydata: Any, p0: Any = None, sigma: Any = None,
-              absolute_sigma: bool = False, check_finite: Any = None, bounds: Any = (-np.inf, np.inf),
-              method: Any = None, jac: Any = None, *, full_output: bool = False, nan_policy: Any = None,
-              **kwargs: Any) -> Any:
-    name = "scipy.optimize.curve_fit"
-    _unbounded(name, bounds)
-    if full_output or nan_policy is not None:
-        raise refused(this_recorder(), f"{name} with {'full_output' if full_output else 'nan_policy='}", "leave it out")
-    xdata, y = xdata if builder_in(xdata) is not None else np.asarray(xdata), floats(ydata).reshape(-1)
-    require_finite(check_finite is not False, xdata, y)
-    start = floats(np.ones(_parameters(f)) if p0 is None else p0)
-    start, weighted = start.reshape(-1), _weighted(y, sigma)
-    residuals = _Residuals(lambda p: weighted(floats(f(xdata, *(p[i] for i in range(p.shape[0])))).reshape(-1) - y), (),
-                           name)
-    m, n = y.shape[0], start.shape[0]
-    if n > m:
-        raise TypeError(f"The number of func parameters={n} must not exceed the number of data points={m}")
-    p, found = _fitted(residuals, start, CLOSE, kwargs.get("maxfev", kwargs.get("max_nfev")) or 200 * (n + 1))
-    require(found, RuntimeError("Optimal parameters not found: Number of calls to function has reached maxfev = "
-                                f"{200 * (n + 1)}."))
-    left, jacobian = residuals(p), residuals.jacobian(p)
-    covariance = np.linalg.inv(jacobian.T @ jacobian)
-    if absolute_sigma:
-        return p, covariance
-    if m == n:
-        from scipy.optimize import OptimizeWarning
-
-        warnings.warn("Covariance of the parameters could not be estimated", OptimizeWarning, stacklevel=2)
-        return p, covariance * np.inf
-    return p, covariance * (np.sum(left * left) / (m - n))
-
-
-def _parameters(f: Callable[..., Any]) -> int:
-    """How many parameters a model has beside its variable."""
-    given = list(inspect.signature(f).parameters.values())
-    if len(given) < 2 or any(p.kind is p.VAR_POSITIONAL for p in given):
-        raise ValueError("Unable to determine number of fit parameters.")
-    return len(given) - 1
-
-
-def _weighted(y: Any, sigma: Any) -> Callable[[Any], Any]:
-    """Residuals in units of their errors: standard deviations, or a covariance matrix."""
-    if sigma is None:
-        return lambda left: left
-    s = floats(sigma)
-    if s.shape in ((), y.shape):
-        return lambda left: left / s
-    if s.shape != (y.shape[0],) * 2:
-        raise ValueError("`sigma` has incorrect shape.")
-    factor = floats(np.linalg.cholesky(s))
-    return lambda left: floats(np.linalg.solve(factor, left))

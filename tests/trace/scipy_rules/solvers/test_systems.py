@@ -8,6 +8,7 @@ from scipy import integrate, optimize
 from jitad import batch, hessian, jit, jvp, value_and_grad
 from jitad.errors import UnsupportedOperationError
 from tests.helpers.solvers import agrees, together
+from tests.programs.table import interpreted
 
 pytestmark = pytest.mark.filterwarnings("ignore::jitad.TapeMismatchWarning")
 T = np.linspace(0.1, 5.0, 12)
@@ -74,18 +75,40 @@ def test_least_squares_by_data_and_weights():
         whole = optimize.curve_fit(model, T, y, sigma=np.diag(s * (1.0 + T)) + 0.02, absolute_sigma=True, **EXACTLY)
         return best[0] + 2 * best[1] + np.sqrt(covariance[0, 0]) + np.sum(np.sqrt(np.diag(whole[1])))
     agrees(michaelis_menten, RATES, np.ones(2), rtol=1e-6, slope_rtol=1e-4, step=1e-3)
-    agrees(fitted, RATES, 0.3, rtol=1e-5, slope_rtol=1e-3, step=1e-3)
+    agrees(fitted, RATES, 0.3, rtol=1e-5, slope_rtol=1e-3, step=1e-3, run=interpreted)
+
+
+def test_least_squares_within_bounds_and_of_robust_losses():
+    model, astray = lambda t, v, k: v * t / (k + t), RATES + 2.0 * (np.arange(12) == 3)
+    fitted = lambda a, **how: optimize.least_squares(lambda p: model(T, *p) - astray * a, [1.0, 1.0], f_scale=0.1,
+                                                     gtol=1e-15, **EXACTLY, **how)
+    together([lambda a: optimize.curve_fit(model, T, astray, bounds=(0, [1.5 * a, np.inf]), **EXACTLY)[0],
+              lambda a: fitted(a, loss="soft_l1").x, lambda a: fitted(a, loss="huber").x,
+              lambda a: fitted(a, loss="arctan").cost, lambda a: fitted(a, loss="cauchy").grad,
+              lambda a: fitted(a, loss="cauchy", bounds=([0, 0], [1.5, 3])).x], 1.1, rtol=1e-4, slope_rtol=1e-3,
+             step=1e-3, run=interpreted)
+
+
+def test_linear_least_squares_within_bounds():
+    matrix, right = np.random.default_rng(3).normal(size=(8, 4)), np.random.default_rng(4).normal(size=8)
+    together([lambda w: optimize.nnls(matrix, right * w)[0], lambda w: optimize.nnls(matrix * w[:4], right)[1],
+              lambda w: optimize.lsq_linear(matrix, right * w, (-0.1, w[:4] / 10)).x,
+              lambda w: optimize.lsq_linear(matrix * w[:, None], right).cost,
+              lambda w: optimize.leastsq(lambda p: matrix @ p - w * right, np.zeros(4))[0]],
+             np.linspace(0.8, 1.5, 8), rtol=1e-7, slope_rtol=1e-6, step=1e-4, run=interpreted)
 
 
 def test_what_systems_refuse():
     for function, what in (
             (lambda a: optimize.root(lambda x: x - a, 0.0, method="krylov").x, r"root with method='krylov' at"),
             (lambda a: optimize.root(lambda x: x - a, 0.0).nfev, r"'nfev' of what scipy\.optimize\.root gives"),
-            (lambda a: optimize.least_squares(lambda x: x - a, [0.0], loss="huber").x, r"with loss='huber'"),
-            (lambda a: optimize.curve_fit(lambda t, k: k * t, T, a * T, bounds=(0, np.inf))[0], r"with bounds= at")):
+            (lambda a: optimize.least_squares(lambda x: x - a, [0.0], loss=np.sqrt).x, r"with a loss of your own"),
+            (lambda a: optimize.curve_fit(lambda t, k: k * t, T, a * T, full_output=True)[0], r"with full_output at")):
         with pytest.raises(UnsupportedOperationError, match=what):
             jit(function)(1.0)
     with pytest.raises(TypeError, match="mismatch between the input and output shape"):
         jit(lambda a: optimize.fsolve(lambda x: np.ones(3) * a, np.zeros(2)))(1.0)
+    with pytest.raises(ValueError, match="Initial guess is outside of provided bounds"):
+        jit(lambda a: optimize.least_squares(lambda x: x - a, [0.0], bounds=(1.0, 2.0)).x)(1.0)
     with pytest.raises(ValueError, match="Unable to determine number of fit parameters"):
         jit(lambda a: optimize.curve_fit(lambda t, *p: p[0] * t, T, a * T)[0])(1.0)
