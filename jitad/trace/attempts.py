@@ -6,12 +6,14 @@ Outside of any ``try`` nothing is asked: a kernel stops, and the call raises wha
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from jitad.primitives.core import cast
+from jitad.primitives.index import concatenate, reshape
 from jitad.primitives.linalg.failures import FAILS, condition
 from jitad.primitives.reduce import reduce_all
 from jitad.tape.builder import Builder, Value
@@ -49,6 +51,7 @@ def require_unread(recorder: Any, outputs: Sequence[Value]) -> None:
     """What may fail has to succeed also where nothing reads its result: raises what NumPy raises, and guards that."""
     if recorder.examples:
         return
+    _require_within_unread(recorder, outputs)
     read = needed(recorder.nodes, [*(v.number for v in outputs), *recorder.guards])
     for number in dict.fromkeys(recorder.fallible):
         node = recorder.nodes[number]
@@ -74,9 +77,28 @@ def _records(builder: Builder) -> bool:
 
 
 def require_within(index: Value, axis: int, length: int) -> None:
-    """Where it would be caught, a computed index that is out of bounds raises what NumPy raises."""
-    if not _asked(index):
+    """Where it would be caught, a computed index that is out of bounds raises what NumPy raises; elsewhere what reads
+    the elements does, or `require_unread`."""
+    recorder: Any = index.builder
+    if not _records(recorder) or bound_of(index) <= length:
         return
+    recorder.fine = False                                # for a template, which knows neither
+    if _asked(index):
+        _decide_within(index, axis, length)
+    elif not recorder.bodies:
+        recorder.indices.append((index.number, axis, length))
+
+
+def bound_of(integers: Value) -> float:
+    """A bound of integers that are never negative, by the row that computed them; infinity where none is known."""
+    node, nodes = integers.node, integers.builder.nodes
+    while node.prim.rearranges:
+        node = nodes[node.inputs[0]]
+    below = node.prim.below
+    return below(*(nodes[i].aval for i in node.inputs), **node.params) if below else math.inf
+
+
+def _decide_within(index: Value, axis: int, length: int) -> None:
     recorder: Any = index.builder
     with recorder.plain():
         i = cast(Value(recorder, index.number), np.int64)
@@ -87,6 +109,23 @@ def require_within(index: Value, axis: int, length: int) -> None:
         known = recorder.concrete(index.number)
         out = known[(known < -length) | (known >= length)].flat[0]
         raise IndexError(f"index {out} is out of bounds for axis {axis} with size {length}")
+
+
+def _require_within_unread(recorder: Any, outputs: Sequence[Value]) -> None:
+    """Indices by which nothing is read or written in the end. Those that one line has made, step by step, are looked at
+    together, so that a loop stays one."""
+    nodes = recorder.nodes
+    read = needed(nodes, [*(v.number for v in outputs), *recorder.guards]) if recorder.indices else bytearray()
+    used = {i for node, is_read in zip(nodes, read, strict=False) if is_read and (node.prim.indexed or node.prim.stores)
+            for i in node.inputs[1:]}
+    unread: dict[tuple[Any, ...], dict[int, None]] = {}
+    for number, axis, length in recorder.indices:
+        if number not in used and recorder.knows(number):
+            unread.setdefault((axis, length, nodes[number].prim, nodes[number].where), {})[number] = None
+    for (axis, length, *_), numbers in unread.items():
+        with recorder.plain():
+            flat = [reshape(i, (i.aval.size,)) for i in map(recorder.value, numbers)]
+            _decide_within(concatenate(*flat, axis=0) if len(flat) > 1 else flat[0], axis, length)
 
 
 def require_finite(check: Any, *arrays: Any) -> None:
@@ -132,4 +171,4 @@ def _require_finite(x: Value) -> None:
     recorder.required.add(x.number)
 
 
-__all__ = ["attempted", "require_finite", "require_unread", "require_within"]
+__all__ = ["attempted", "bound_of", "require_finite", "require_unread", "require_within"]

@@ -67,6 +67,7 @@ class Body:
         if since is not None:
             inside |= {n for n in range(since, len(nodes)) if not nodes[n].is_leaf}
         self.recorder.fallible = [n for n in self.recorder.fallible if n not in inside]
+        self.recorder.indices = [i for i in self.recorder.indices if i[0] not in inside]
         replaced = self._walk_by_position(inside, wanted) if self.position is not None else {}
         body = Builder()
         leaves: dict[int, Value] = {}

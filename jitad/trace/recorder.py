@@ -116,6 +116,8 @@ class Recorder(Builder):
         self.kinds = True                                # whether classes of numbers have stand-ins; see `values.kinds`
         self.bodies = 0                                  # of loops and branches that are being recorded
         self.fallible: list[int] = []                    # nodes that may fail, which nothing would catch
+        self.indices: list[tuple[int, int, int]] = []    # computed ones, each with the axis and its length
+        self.compared: Any = None                        # by == last; see `values.operators`
         self.required: set[int] = set()                  # nodes whose numbers are finite, or the call fails
         self.unmet: list[tuple[int, Exception]] = []     # what must hold in a loop's step, or raise this
         self._home = sys._getframe(1).f_code             # of whoever records: frames further out are the caller's

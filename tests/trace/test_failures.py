@@ -297,51 +297,6 @@ def test_a_failure_of_a_later_step_is_another_way() -> None:
     follows(filtered_or_not, [GOOD, late, ALSO_GOOD])
 
 
-# --- indices -------------------------------------------------------------------------------------------
-
-def test_an_index_out_of_bounds() -> None:
-    def f(x: Any) -> Any:
-        try:
-            return x[np.argmin(np.abs(x[:3] - 2.0)) + 2] ** 2
-        except IndexError:
-            return -x[1]
-    inside, outside = np.array([2.0, 5.0, 7.0, 1.0]), np.array([9.0, 5.0, 2.1, 1.0])
-    follows(f, [inside, outside, inside + 0.1, outside + 0.1])
-
-
-def test_index_arrays_and_assignment_out_of_bounds() -> None:
-    def f(x: Any) -> Any:
-        places = np.argsort(x) + np.argmax(x) - 1
-        try:
-            y = np.zeros(3)
-            y[places] = x * x
-            return np.sum(y * np.array([1.0, 2.0, 3.0])) + np.sum(np.take(x, places) * x)
-        except IndexError:
-            return x[1] ** 2
-    follows(f, [np.array([1.0, 5.0, 2.0]), np.array([1.0, 2.0, 5.0]), np.array([2.0, 6.0, 1.0])])
-
-
-def test_indices_in_a_loop_inside_of_a_try() -> None:
-    def f(x: Any) -> Any:
-        total, at = 0.0, np.argmin(x)
-        try:
-            for t in range(80):
-                total = total + x[at + (t % 2)] * x[(at + t % 3) % 3] * (1.0 + 0.01 * t)
-        except IndexError:
-            return x[0] ** 2
-        return total
-    follows(f, [np.array([1.0, 2.0, 3.0]), np.array([3.0, 2.0, 1.0]), np.array([2.0, 1.0, 3.0])])
-
-
-def test_an_index_out_of_bounds_that_nothing_catches() -> None:
-    def f(x: Any) -> Any:
-        return x[np.argmax(x) + 1]
-    g = jit_grad(f)
-    assert g(np.array([3.0, 1.0])).tolist() == [0.0, 1.0]
-    with pytest.raises(IndexError, match="index 2 is out of bounds for axis 0 with size 2"):
-        g(np.array([1.0, 3.0]))
-
-
 # --- where nothing catches, nothing is asked ---------------------------------------------------------
 
 def test_outside_of_any_try_there_is_no_guard() -> None:

@@ -256,8 +256,9 @@ def _index_value(x: Any, index: Any, axis: int, shape: tuple[int, ...]) -> Any:
         index = index.astype(np.int64)
         index = np.broadcast_to(np.where(index < 0, index + length, index), shape)
         return as_value(x.builder, index)
+    index = broadcast_to(cast(index, np.int64), shape)
     require_within(index, axis, length)
-    return broadcast_to(cast(index, np.int64), shape)
+    return index
 
 
 @implements(np.take)

@@ -39,15 +39,6 @@ def unflattened(flat: Value, shape: tuple[int, ...]) -> tuple[Value, ...]:
     return tuple(result)
 
 
-def bound_of(integers: Value) -> float:
-    """A bound of integers that are never negative, by the row that computed them; infinity where none is known."""
-    node, nodes = integers.node, integers.builder.nodes
-    while node.prim.rearranges:
-        node = nodes[node.inputs[0]]
-    below = node.prim.below
-    return below(*(nodes[i].aval for i in node.inputs), **node.params) if below else math.inf
-
-
 def nonzero_of(mask: Value) -> tuple[Value, ...]:
     """As ``mask.nonzero()``."""
     return unflattened(flat_positions(mask), mask.shape)

@@ -77,6 +77,18 @@ class Asked:
     def is_not(self, a: Any, b: Any, /) -> bool:
         return not self.is_(a, b)
 
+    def is_same(self, a: Any, b: Any) -> bool:
+        """As `is_`, also of two captured objects that have a stand-in for each of the ways in which they were found."""
+        if self.is_(a, b):
+            return True
+        found = [[(path, value) for path, (value, taken) in self.captures.taken.items() if taken is x] for x in (a, b)]
+        for path, value in found[0]:
+            for other, thing in found[1]:
+                self.captures.guard(True, path.step("one", other) if value is thing else path.step("apart", (other,)))
+                if value is thing:
+                    return True
+        return False
+
     def _paths(self, thing: Any, places: list[int]) -> list[Path]:
         """Where captured objects are that `thing` stands for, and that may be those at `places`."""
         kinds = {_kind(self.objects[i]) for i in places}

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NoReturn
@@ -134,8 +135,33 @@ def compare(ufunc: np.ufunc, unlike: bool) -> Callable[[Any, Any], Any]:
     def operator(self: Any, other: Any) -> Any:
         if other is None or isinstance(other, (str, bytes)):
             return np.full(self.shape, unlike) if self.ndim else unlike
-        return general(self, other)
+        result = general(self, other)
+        if not unlike and isinstance(other, Value):
+            self.builder.compared = (result, self, other, instruction(1))
+        return result
     return operator
+
+
+def instruction(depth: int) -> tuple[int, int]:
+    """Which one of the recorded code is being done, when an operator `depth` frames above is at work for it."""
+    frame = sys._getframe(depth + 1)
+    while frame.f_back is not None and frame.f_code.co_filename == __file__.replace("operators", "truths"):
+        frame = frame.f_back
+    return id(frame), frame.f_lasti
+
+
+def equal_as_one(truth: Any) -> bool:
+    """Whether `truth` says that two are equal, is asked by what compares them within lists, tuples and the like, in the
+    same instruction, and they are one object: for Python, which asks that first, it then does not matter whether they
+    are equal. For numbers it matters where they are NaN."""
+    recorder, compared = truth.builder, getattr(truth.builder, "compared", None)
+    if compared is None or compared[0] is not truth or compared[3] != instruction(2) or recorder.captures is None:
+        return False
+    a, b = compared[1:3]
+    if truth.size == 1 and (recorder.decide(truth.reshape(())) or not (
+            recorder.decide(np.not_equal(a, a).reshape(())) and recorder.decide(np.not_equal(b, b).reshape(())))):
+        return False
+    return recorder.captures.asked.is_same(a, b)
 
 
 def in_place(operator: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[Any, Any], Any]:

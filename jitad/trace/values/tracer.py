@@ -26,6 +26,7 @@ from jitad.trace.values.operators import (
     check_whole,
     concrete,
     element_of,
+    equal_as_one,
     method,
     on_a_number,
     refused_method,
@@ -204,6 +205,8 @@ class Tracer(Arithmetic, Value):
         return self.builder
 
     def __bool__(self) -> bool:
+        if equal_as_one(self):
+            return True
         if self.size != 1:
             bool(np.empty(self.shape))                    # NumPy's own error or warning
             return False

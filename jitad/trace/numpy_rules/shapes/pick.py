@@ -14,7 +14,8 @@ from jitad.tape.builder import Value
 from jitad.tape.types import Node
 from jitad.trace.arrays.choice import choose, truth
 from jitad.trace.arrays.indexing import boxed, getitem
-from jitad.trace.arrays.positions import bound_of, unflattened
+from jitad.trace.arrays.positions import unflattened
+from jitad.trace.attempts import bound_of
 from jitad.trace.dispatch import as_value, builder_in, implements, lift_all, refused
 from jitad.trace.numpy_rules.elements.elementwise import result_dtype_key
 from jitad.trace.numpy_rules.reductions.order import line, searchsorted, sorting_order
