@@ -15,7 +15,7 @@ from types import CodeType, FrameType
 from jitad.errors import InternalError, JitadError
 from jitad.tape.types import Where
 
-__all__ = ["came_to_user", "catches", "fault", "is_copied", "is_fault", "is_library_file", "line_in", "no_fault",
+__all__ = ["Lines", "came_to_user", "catches", "fault", "is_copied", "is_fault", "is_library_file", "no_fault",
            "user_line"]
 
 def _slashes(path: str) -> str:
@@ -62,23 +62,28 @@ def is_copied(frame: FrameType) -> bool:
     return hasattr(type(frame.f_globals), "jitad_recorded")
 
 
-@lru_cache(maxsize=256)
-def _lines(code: CodeType) -> tuple[list[int], list[int | None]]:
-    """Where in the bytes of a code lines begin, and which these are."""
-    starts, _, lines = zip(*code.co_lines(), strict=True)
-    return list(starts), list(lines)
+class Lines:
+    """Which line each instruction of a code is in. A frame looks for its own from the first one on, each time, and to
+    find a code in a dict takes as long, since its names are hashed: of thousands of lines, both are too slow."""
 
+    def __init__(self, code: CodeType):
+        self._code, self._known = code, dict[int, Where]()
+        self._starts, _, self._lines = zip(*code.co_lines(), strict=True)
 
-def line_in(frame: FrameType) -> int:
-    """The line at which a frame is. The frame itself looks for it from the first one on, each time."""
-    starts, lines = _lines(frame.f_code)
-    return lines[bisect_right(starts, frame.f_lasti) - 1] or frame.f_code.co_firstlineno
+    def at(self, place: int) -> Where:
+        """The line of the instruction at a place in the code's bytes."""
+        found = self._known.get(place)
+        if found is None:
+            line = self._lines[bisect_right(self._starts, place) - 1] or self._code.co_firstlineno
+            found = self._known[place] = Where(self._code.co_filename, line, self._code.co_name)
+        return found
 
 
 def line_of(frame: FrameType) -> Where | None:
     """Where a frame is in the user's code; None elsewhere."""
     code = frame.f_code
-    return None if is_library_file(code.co_filename) else Where(code.co_filename, line_in(frame), code.co_name)
+    return None if is_library_file(code.co_filename) else Where(
+        code.co_filename, frame.f_lineno or code.co_firstlineno, code.co_name)
 
 
 def user_line(depth: int = 1) -> Where | None:

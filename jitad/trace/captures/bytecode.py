@@ -26,6 +26,7 @@ __all__ = ["KINDS_TOLD", "WholeGuards", "asks_identity", "codes_in", "compares_i
 
 _GLOBAL_OPS = {dis.opmap[name]: shift for name, shift in (               # by how much their argument is shifted
     ("LOAD_GLOBAL", 1), ("LOAD_NAME", 0), ("LOAD_FROM_DICT_OR_GLOBALS", 0)) if name in dis.opmap}
+_SET_OPS = frozenset(dis.opmap[name] for name in ("BUILD_SET", "SET_ADD", "SET_UPDATE"))
 _EXTENDED, _IS = dis.opmap["EXTENDED_ARG"], dis.opmap["IS_OP"]
 _IDENTITIES = frozenset({"is_", "is_not"})
 _ASKS = "asks for type(...) in the methods of a class that the function makes use of: ask isinstance there"
@@ -87,10 +88,11 @@ def hashes(code: CodeType) -> bool:
     """Whether results may depend on how texts are hashed in this process: by the order of sets, which the code makes or
     goes through."""
     for inner in codes_in(code):
-        found = list(dis.get_instructions(inner))
-        for instruction, then in zip(found, [*found[1:], found[-1]], strict=True):
+        may = not _SET_OPS.isdisjoint(inner.co_code[::2]) or any(type(c) is frozenset for c in inner.co_consts)
+        found = list(dis.get_instructions(inner)) if may else []
+        for instruction, then in zip(found, [*found[1:], *found[-1:]], strict=True):
             constant = type(instruction.argval) is frozenset and then.opname != "CONTAINS_OP"
-            if constant or instruction.opname in ("BUILD_SET", "SET_ADD", "SET_UPDATE"):
+            if constant or instruction.opcode in _SET_OPS:
                 return True
         if not _SETS.isdisjoint(inner.co_names):
             return True
@@ -174,7 +176,8 @@ def _reached(function: FunctionType, *bound: Any) -> Iterator[tuple[FunctionType
 def asks_for_types(code: CodeType) -> bool:
     """Whether the code has a use of ``type`` other than ``type(self)``."""
     for inner in codes_in(code):
-        found = list(dis.get_instructions(inner))
+        may = not _SET_OPS.isdisjoint(inner.co_code[::2]) or any(type(c) is frozenset for c in inner.co_consts)
+        found = list(dis.get_instructions(inner)) if may else []
         for use, operand, then in zip(found, found[1:], found[2:], strict=False):
             own = operand.opname.startswith("LOAD_FAST") and operand.argval == (inner.co_varnames or ("",))[0]
             own = own and then.opname.startswith(("PRECALL", "CALL"))
