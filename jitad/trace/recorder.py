@@ -31,7 +31,7 @@ from jitad.trace.pytree import TreeDef, unflatten
 from jitad.trace.values.pairs import Complex, as_complex, constant, output_of, unpacked
 from jitad.trace.values.tracer import Tracer
 from jitad.trace.values.truths import Concluding
-from jitad.trace.where import Lines, came_to_user, is_library_file, user_line
+from jitad.trace.where import CodeLines, came_to_user, is_library_file, user_line
 
 __all__ = ["Recorder", "Recording", "as_output", "current", "in_handler", "kind_of", "outside", "recording",
            "uncollected"]
@@ -123,7 +123,7 @@ class Recorder(Builder):
         self._home = sys._getframe(1).f_code             # of whoever records: frames further out are the caller's
         self._concrete: dict[int, Any] = {}
         self._certain: set[int] = set()                  # nodes that `knows` has found to have numbers
-        self._lines: dict[int, tuple[CodeType, Lines | None]] = {}
+        self._lines: dict[int, tuple[CodeType, CodeLines | None]] = {}
         self.placed: dict[int, tuple[int, Any]] = {}     # constants of templates; see `trace.templates`
         self.examples: dict[int, int] = {}               # placeholders for one example -> all of them
         self.likely: dict[int, int] = {}                 # placeholders -> what has the value that they may have
@@ -140,7 +140,7 @@ class Recorder(Builder):
             code = frame.f_code
             entry = known.get(id(code))
             if entry is None:                            # with the code, which must live as long as its id is used
-                entry = known[id(code)] = (code, None if is_library_file(code.co_filename) else Lines(code))
+                entry = known[id(code)] = (code, None if is_library_file(code.co_filename) else CodeLines(code))
             if entry[1] is not None:
                 return entry[1].at(frame.f_lasti)
             frame = frame.f_back                         # type: ignore[assignment]

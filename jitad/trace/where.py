@@ -15,7 +15,7 @@ from types import CodeType, FrameType
 from jitad.errors import InternalError, JitadError
 from jitad.tape.types import Where
 
-__all__ = ["Lines", "came_to_user", "catches", "fault", "is_copied", "is_fault", "is_library_file", "no_fault",
+__all__ = ["CodeLines", "came_to_user", "catches", "fault", "is_copied", "is_fault", "is_library_file", "no_fault",
            "user_line"]
 
 def _slashes(path: str) -> str:
@@ -62,7 +62,7 @@ def is_copied(frame: FrameType) -> bool:
     return hasattr(type(frame.f_globals), "jitad_recorded")
 
 
-class Lines:
+class CodeLines:
     """Which line each instruction of a code is in. A frame looks for its own from the first one on, each time, and to
     find a code in a dict takes as long, since its names are hashed: of thousands of lines, both are too slow."""
 

@@ -18,6 +18,7 @@ from jitad.compile.lower.names import unique_names
 from jitad.compile.lower.scope import identity_of
 from jitad.compile.outline import pieces
 from jitad.compile.outline.values import Strided, ValueSlot, merged, placed, steps
+from jitad.compile.plan.roots import BOOLEAN_OPS
 from jitad.passes.optimise.guards import without_implied
 from jitad.primitives.custom import has_code
 from jitad.primitives.reduce import parse
@@ -29,6 +30,7 @@ from jitad.tape.types import Aval, Node
 NEVER = 1 << 60
 PATIENCE = 1.0                                           # seconds;
 ARRAY, NUMBER, SHAPE = 1.5e-3, 4e-4, 1e-2                # for each node with an array, or a number, and each new shape
+SMALL = 4096                                             # multiplications
 Argument = tuple[ValueSlot, int] | int                        # a place in a slot, or a number
 
 
@@ -338,30 +340,37 @@ def _concatenate(o: _Outline, number: int, node: Node) -> Strided:
     return out
 
 
+def _gathering(node: Node) -> str:
+    """By what a row gathers up elements."""
+    op = node.prim.accumulate
+    return BOOLEAN_OPS.get(op, op) if node.aval.dtype.kind == "b" else op
+
+
 @_RULES("reduce")
 def _reduce(o: _Outline, number: int, node: Node) -> Strided:
     value, axes = o.settled(node.inputs[0]), node.params["axes"]
     out = o.new(node.aval.shape, node.aval.dtype, number)
     order = [d for d in range(len(value.shape)) if d not in axes] + list(axes)
     o.fold("same", pieces.same, [(value, [value.strides[d] for d in order])], [value.shape[d] for d in order],
-           len(order) - len(axes), node.prim.accumulate, out)
+           len(order) - len(axes), _gathering(node), out)
     return out
 
 
 @_RULES("contract")
 def _contract(o: _Outline, number: int, node: Node) -> Strided:
-    """Products along vectors; others as a kernel of their own."""
-    if max(a.ndim for a in _types(o, node)) > 1:
+    """Products in which each element of one factor is met once, and small ones; others, which are worth the code of
+    their own, as a kernel of their own."""
+    left, right, result = parse(node.params["spec"])
+    letters = [*result, *(c for c in dict.fromkeys(left + right) if c not in result)]
+    size = dict(zip(left + right, [n for t in _types(o, node) for n in t.shape], strict=True))
+    if math.prod(size.values()) > SMALL and len({*letters}) > max(len(left), len(right)):
         return _alone(o, number, node)
     a, b = (o.settled(i) for i in node.inputs)
-    left, right, result = parse(node.params["spec"])
     out = o.new(node.aval.shape, node.aval.dtype, number)
-    letters = [*result, *(c for c in dict.fromkeys(left + right) if c not in result)]
-    size = dict(zip(left + right, a.shape + b.shape, strict=True))
     operands = [(x, [dict(zip(own, x.strides, strict=True)).get(c, 0) for c in letters])
                 for x, own in ((a, left), (b, right))]
     o.fold("product", pieces.product(out.slot.dtype), operands, [size[c] for c in letters], len(result),
-           node.prim.accumulate, out)
+           _gathering(node), out)
     return out
 
 

@@ -32,8 +32,9 @@ def _spread(node: Node, x: Value, shape: Any, index: Map) -> Value | None:
 @rewrites("add")
 def _add(node: Node, a: Value, b: Value) -> Value | None:
     """Equal terms are one; the others are added one by one, so that all go to one array."""
-    left, right = _terms(a), _terms(b)
-    if not left or not right or len(left) + len(right) > MOST:
+    left = _terms(a, MOST - 1)
+    right = _terms(b, MOST - len(left)) if left else None
+    if not left or not right:
         return None
     terms: dict[tuple[int, Map], Term] = {}
     for part, index in (*left, *right):
@@ -51,20 +52,22 @@ def _sum(terms: list[Term], shape: tuple[int, ...]) -> Value:
     return total
 
 
-def _terms(x: Value) -> list[Term] | None:
-    """What `x` is the sum of, each spread by a map; None if it is no such sum."""
-    rule = _TERMS.get(x.node.prim)
-    return None if rule is None else rule(x, *[x.builder.value(i) for i in x.node.inputs])
+def _terms(x: Value, most: int = MOST) -> list[Term] | None:
+    """What `x` is the sum of, each spread by a map; None if it is no such sum, or one of more than `most` terms: long
+    sums are not walked through for each of their terms."""
+    rule = _TERMS.get(x.node.prim) if most > 0 else None
+    return None if rule is None else rule(most, x, *[x.builder.value(i) for i in x.node.inputs])
 
 
-def _negated(x: Value, negative: Value) -> list[Term] | None:
-    return [(-part, index) for part, index in terms] if (terms := _terms(negative)) else None
+def _negated(most: int, x: Value, negative: Value) -> list[Term] | None:
+    return [(-part, index) for part, index in terms] if (terms := _terms(negative, most)) else None
 
 
-def _added(x: Value, a: Value, b: Value) -> list[Term] | None:
-    left, right = _terms(a), _terms(b)
-    return [*left, *right] if left and right and len(left) + len(right) <= MOST and x.dtype.kind == "f" else None
+def _added(most: int, x: Value, a: Value, b: Value) -> list[Term] | None:
+    left = _terms(a, most - 1) if x.dtype.kind == "f" else None
+    right = _terms(b, most - len(left)) if left else None
+    return [*left, *right] if left and right else None
 
 
 _TERMS: dict[Primitive, Callable[..., list[Term] | None]] = {
-    TABLE["spread"]: lambda x, part: [(part, x.node.params["index"])], neg: _negated, add: _added}
+    TABLE["spread"]: lambda most, x, part: [(part, x.node.params["index"])], neg: _negated, add: _added}

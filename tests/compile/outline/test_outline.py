@@ -16,7 +16,9 @@ from jitad.compile.entry.kernel import Kernel
 from jitad.compile.loops import Calls
 from jitad.compile.outline.values import ValueSlot, placed
 from jitad.passes.optimise.rewrites import optimise
+from jitad.tape.builder import Builder
 from jitad.tape.evaluate import evaluate
+from jitad.tape.types import TABLE, Aval
 from tests.helpers.programs import Random, argument, call, compare, scale_of
 
 
@@ -152,3 +154,37 @@ def test_kernels_share_pieces_and_hold_them():
     jitad.cache.clear()
     gc.collect()
     assert second.kernel(x) == pytest.approx(expected, rel=1e-14)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "i8", "b1"])
+def test_products_and_extrema_of_any_form_are_few_pieces(dtype):
+    """Of booleans as well: what is gathered up there are no sums."""
+    rng, builder = np.random.default_rng(3), Builder()
+    sizes, outputs, expected, inputs = {"i": 3, "j": 4, "k": 5}, [], [], []
+    for spec in ("i,i->", "ij,j->i", "i,ij->j", "ij,jk->ki", "ij,ij->j", "ij,ij->", "i,j->ij", "ijk,jk->i", "ij,k->jik",
+                 ",ij->ij"):
+        given = [rng.normal(size=[sizes[c] for c in part]) * 3 for part in spec.split("->")[0].split(",")]
+        given = [np.asarray(x > 0.5 if dtype == "b1" else x, dtype) for x in given]
+        values = [builder.input(Aval(x.shape, x.dtype), f"x{len(inputs) + i}") for i, x in enumerate(given)]
+        inputs += given
+        outputs.append(builder.apply(TABLE["contract"], [v.number for v in values], {"spec": spec}))
+        expected.append(np.einsum(spec, *given))
+    for row, extremum in (("reduce_max", np.max), ("reduce_min", np.min)):
+        outputs.append(builder.apply(TABLE[row], [builder.inputs[2]], {"axes": (1,)}))
+        expected.append(extremum(inputs[2], 1))
+    kernel = Kernel(builder.tape(outputs), tuple(map(argument_type, inputs)), quick=True)
+    for found, wanted in zip(kernel.call(*inputs), expected, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+def test_products_of_many_lengths_share_pieces():
+    def filtered(w, x):
+        return sum(np.sum(np.sin(x[:, :t] @ w[:t])) + np.sum(x[:, :t].T @ x[:, t]) for t in range(1, x.shape[1]))
+
+    rng = np.random.default_rng(4)
+    x, w = rng.normal(size=(3, 20)), rng.normal(size=20)
+    machine, _, _ = outlined(filtered, w, x)
+    rows, = (s for s in machine._kernel.program.body if isinstance(s, Calls))
+    assert len(rows.pieces) < 20
+    for found, wanted in zip(machine(w, x), machine.interpret(w, x), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-11)
