@@ -106,6 +106,11 @@ def transform(f: Callable[..., Any] | None, what: str, argnums: int | Sequence[i
               make: Callable[[Callable[..., Any], Request, Settings], Any] = Transformed) -> Any:
     """The function `f` with a request, or a decorator for it; raises `ArgumentTypeError` for options that make no
     sense."""
+    plain = static.__class__ is tuple and not static and on_mismatch is tier is None and mode == "" and compile == "now"
+    if plain and make is Transformed:
+        known = Transformed.quickly(f, what, argnums)
+        if known is not None:
+            return known
     if on_mismatch not in (None, "warn", "error", "silent"):
         raise ArgumentTypeError(
             f'on_mismatch must be "warn", "error" or "silent", not {on_mismatch!r} (at {user_line()})')

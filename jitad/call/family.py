@@ -13,6 +13,7 @@ from jitad.call.methods import BoundForms, Methods
 from jitad.call.pickling import restores
 from jitad.call.request.request import DEFAULTS, Request, Settings
 from jitad.call.request.subject import Subject, owner_of
+from jitad.call.rungs.anew import Provisional
 from jitad.errors import CaptureError, MutationError
 from jitad.trace.recorder import current
 from jitad.trace.where import user_line
@@ -34,7 +35,7 @@ class sibling:
         return found
 
 
-class FunctionFamily(Methods):
+class FunctionFamily(Provisional, Methods):
     """A user's function, what is asked of it, and its siblings, of which more or other is asked."""
 
     def __init__(self, function: Callable[..., Any], request: Request, settings: Settings = DEFAULTS):

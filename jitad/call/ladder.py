@@ -3,7 +3,8 @@
 A call begins on the first rung, and climbs down where a rung does not serve it:
 
 1. *Shortcut.* What Python calls, `_call`, is the compiled entry itself, or a few generated lines around it (see
-   `rungs.generated`). It looks at types, shapes and captured values, and leaves to the next rung what is other.
+   `rungs.generated`). It looks at types, shapes and captured values, and leaves to the next rung what is other. One
+   that is made anew of known code begins with the shortcuts of that code (`rungs.anew`).
 2. *Recording.* In a function that is being recorded, the call goes on its tape. With ``out=``, the call without it is
    made, and its result written there.
 3. *Remembered.* The shortcuts of other calls that were made lately are tried: first with the arguments as they are;
@@ -42,6 +43,7 @@ from jitad.call.request.results import write_out
 from jitad.call.request.sameness import unlike
 from jitad.call.request.subject import Subject
 from jitad.call.rungs import stored
+from jitad.call.rungs.anew import keep
 from jitad.call.rungs.background import under_way
 from jitad.call.rungs.better import improve
 from jitad.call.rungs.shortcut import MISSED, Shortcut, attempt, first_on_its_way, with_fallback
@@ -304,6 +306,7 @@ class Ladder(Called):
             known.call = native or call
             specialization.remember(known)
             self._prefer(known)
+            keep(self.subject, known)
             if specialization.kernels.get(kernel.kinds) is not kernel:    # a better one has come meanwhile
                 known.forget()
         if kernel.quick:
