@@ -19,9 +19,10 @@ from jitad.call.request.subject import Subject
 from jitad.call.rungs.generated import from_leaves
 from jitad.call.rungs.shortcut import Shortcut, with_fallback
 from jitad.compile.llvm.fork_guard import gate
-from jitad.errors import SignatureError
+from jitad.errors import SignatureError, UnsupportedOperationError
 from jitad.passes.split.prologue import Split
 from jitad.tape.display import Text
+from jitad.tape.tape import Tape
 from jitad.trace.leaves import is_complex
 from jitad.trace.pytree import leaves_of, unflatten
 from jitad.trace.where import user_line
@@ -259,10 +260,9 @@ def _same(a: Any, b: Any) -> bool:
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
-def c_function(function: FunctionFamily, arguments: Arguments) -> Any:
-    """The C function of `CompiledTape.cfunc`, for arguments like these."""
-    from jitad.compile.entry.callback import Callback, PythonCallback
-
+def bound_density(function: FunctionFamily, arguments: Arguments) -> tuple[BoundFunction, np.ndarray]:
+    """The value and gradient by the one vector that a C function is for, everything else bound, and the vector. Raises
+    `SignatureError` where there is no such vector."""
     if function.subject.request.seed_name:
         raise SignatureError(f"a C function is for a value and its gradient; `{function.__name__}` was compiled "
                              f"for {function.subject.request.what}")
@@ -275,7 +275,15 @@ def c_function(function: FunctionFamily, arguments: Arguments) -> Any:
         raise SignatureError(f"a C function needs one float64 vector to differentiate; `{transformed.__name__}` is "
                              f"differentiated by argument {place}; use ravel and reshape, or argnums=")
     place %= len(arguments.args)
-    bound = bind(transformed, (*arguments.args[:place], *arguments.args[place + 1:]), arguments.kwargs)
+    return bind(transformed, (*arguments.args[:place], *arguments.args[place + 1:]), arguments.kwargs), leaf
+
+
+def c_function(function: FunctionFamily, arguments: Arguments) -> Any:
+    """The C function of `CompiledTape.cfunc`, for arguments like these."""
+    from jitad.compile.entry.callback import Callback, PythonCallback
+
+    bound, leaf = bound_density(function, arguments)
+    transformed = bound._transformed
     arguments = bound._arguments((leaf,), {})
     with gate:
         specialization = transformed.specialized(arguments)
@@ -285,10 +293,19 @@ def c_function(function: FunctionFamily, arguments: Arguments) -> Any:
             raise SignatureError(f"a C function needs a float64 value; `{transformed.__name__}` returns {dtype}")
         if tape is None:
             return PythonCallback(leaf.size, bound)
-        if several and specialization.output(1).shape != leaf.shape:
+        if transformed.subject.request.batch and specialization.output(1).shape != leaf.shape:
             raise SignatureError(f"a C function needs gradients as large as the array that varies: `out_axes` of "
                                  f"`{transformed.__name__}` must be as its in_axes")
         return Callback(tape.split.main, [leaf, *tape.data], bound, specialization.name)
+
+
+def tape_and_inputs(bound: BoundFunction, leaf: np.ndarray) -> tuple[Tape, list[Any]]:
+    """What a bound function computes of a vector, and the tape's inputs, the vector first."""
+    with gate:
+        tape = bound._tape_of(bound._arguments((leaf,), {}))
+    if tape is None:
+        raise UnsupportedOperationError(f"`{bound.__name__}` runs on the tape machine and has no code of its own")
+    return tape.split.main, [leaf, *tape.data]
 
 
 def c_values(bound: BoundFunction, leaf: np.ndarray, kept: int) -> Any:

@@ -17,7 +17,7 @@ from jitad.tape.display import Text
 from jitad.tape.tape import Tape
 from jitad.trace.leaves import is_complex
 
-# How a tape leaves the process: what `jitad.export` does for "graph", "save" and "onnx".
+# How a tape leaves the process: what `jitad.export` does for "graph", "library", "save" and "onnx".
 EXPORTS: dict[str, Callable[..., Any]] = {}
 
 
@@ -177,6 +177,24 @@ class CompiledTape:
         kinds than dicts, lists and tuples, named tuples and dataclasses), `OSError` where it cannot be written.
         """
         EXPORTS["save"](self, path)
+
+    def export(self, path: str | os.PathLike[str]) -> Any:
+        """Write a density of one float64 vector, everything else bound as for `cfunc`, as ``path.h`` and ``path.o``, a
+        C header and an object file for this processor; where a C compiler is at hand (``$CC``, ``cc``), also
+        ``path.so``, with BridgeStan's C interface: ``bridgestan.StanModel("path.so")`` needs neither jitad nor Stan.
+        Returns the three paths as `header`, `object` and `library`.
+
+        For a posterior with constraints there is `jitad.integrations.bridgestan`.
+
+        Raises `SignatureError` where `cfunc` does, `UnsupportedOperationError` for what takes different ways through
+        its branches, and what calls Python, SciPy or BLAS.
+        """
+        from jitad.call.bound import bound_density, tape_and_inputs
+
+        bound, vector = bound_density(self.function, self._arguments)
+        place: Any = self.function.subject.request.argnums
+        name = self.function.subject.parameters.names(len(self._arguments.args))[place]
+        return EXPORTS["library"](self.function.__name__, tape_and_inputs(bound, vector), name, path)
 
     def to_onnx(self, path: str | os.PathLike[str]) -> None:
         """Write the tape, forward and reverse, as an ONNX model, whose outputs are ``value`` and ``gradient``.

@@ -46,11 +46,12 @@ class Constraint:
             raise ConstraintError(f"the value for {self} is not finite: {array}")
         return array
 
-    def require(self, holds: Any, what: str, value: Any) -> None:
-        """Raise `ConstraintError` unless it holds."""
+    def require(self, holds: Any, what: str, value: Any, *bounds: Any) -> None:
+        """Raise `ConstraintError` unless it holds; `what` is formatted with the bounds only then, so that recorded code
+        does not depend on how they are written."""
         if not np.all(holds):
             shown = np.array2string(np.asarray(value), threshold=20)
-            raise ConstraintError(f"{self}: the value is not {what}: {shown}")
+            raise ConstraintError(f"{self}: the value is not {what.format(*bounds)}: {shown}")
 
     def __repr__(self) -> str:
         return f"{self.name}{self.shape}" if len(self.shape) != 1 else f"{self.name}({self.shape[0]})"

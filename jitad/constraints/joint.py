@@ -5,6 +5,7 @@ All of it is plain Python over tuples, so that a kernel has nothing of it left b
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -60,6 +61,21 @@ def values_of(blocks: tuple[ParameterBlock, ...], further: dict[str, Call]) -> C
 def values_alone(blocks: tuple[ParameterBlock, ...]) -> Callable[..., Any]:
     """The values at the free vector."""
     return lambda u: constrained(blocks, u)[0]
+
+
+def free_of(blocks: tuple[ParameterBlock, ...]) -> Callable[..., Any]:
+    """The free vector of the values, which are given as one vector, each value in C order."""
+    def free(flat: Any) -> Any:
+        values: dict[str, Any] = {}
+        found: list[Any] = []
+        at = 0
+        for name, constraint, _, _ in blocks:
+            size = math.prod(constraint.shape)
+            values[name] = np.reshape(flat[at:at + size], constraint.shape)
+            found.append(constraint.inverse(values[name], values))
+            at += size
+        return np.concatenate(found)
+    return free
 
 
 def by_mapping(function: Callable[..., Any], names: tuple[str, ...] | None) -> Call:
@@ -160,6 +176,15 @@ def stacked_values(function: Callable[..., Any], names: tuple[str, ...]) -> Call
 def without_data(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of the vector alone that is given the data as well."""
     return lambda u, *data: function(u)
+
+
+def flat_group(function: Callable[..., Any], groups: tuple[str, ...]) -> Callable[..., Any]:
+    """What `values_of` gives of these groups, as far as they are there, as one vector of floats."""
+    def flat(u: Any, *data: Any) -> Any:
+        found = function(u, *data)
+        return np.concatenate([1.0 * np.reshape(x, -1) for group in groups if group in found
+                               for x in found[group].values()])
+    return flat
 
 
 def flat_values_of(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -52,7 +52,7 @@ class Lower(Constraint):
 
     def inverse(self, value: Any, earlier: Earlier) -> np.ndarray:
         x, a = self.checked(value), bound_at(self.a, earlier)
-        self.require(x > a, f"above {a}", value)
+        self.require(x > a, "above {}", value, a)
         return np.log(x - a).ravel()
 
 
@@ -69,7 +69,7 @@ class Upper(Constraint):
 
     def inverse(self, value: Any, earlier: Earlier) -> np.ndarray:
         x, b = self.checked(value), bound_at(self.b, earlier)
-        self.require(x < b, f"below {b}", value)
+        self.require(x < b, "below {}", value, b)
         return np.log(b - x).ravel()
 
 
@@ -93,7 +93,7 @@ class Interval(Constraint):
     def inverse(self, value: Any, earlier: Earlier) -> np.ndarray:
         x, a = self.checked(value), bound_at(self.a, earlier)
         b = bound_at(self.b, earlier)
-        self.require((x > a) & (x < b), f"between {a} and {b}", value)
+        self.require((x > a) & (x < b), "between {} and {}", value, a, b)
         return (np.log(x - a) - np.log(b - x)).ravel()
 
 

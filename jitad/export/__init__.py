@@ -1,4 +1,4 @@
-"""How a tape leaves the process: as a file, an ONNX model, a drawing."""
+"""How a tape leaves the process: as a file, a library, an ONNX model, a drawing."""
 from __future__ import annotations
 
 from typing import Any
@@ -10,6 +10,12 @@ def _graph(tape: Any) -> Any:
     from jitad.export.graph import TapeGraph
 
     return TapeGraph(tape)
+
+
+def _library(*arguments: Any) -> Any:
+    from jitad.export.library import of_vector
+
+    return of_vector(*arguments)
 
 
 def _onnx(*arguments: Any) -> None:
@@ -24,4 +30,4 @@ def _save(*arguments: Any) -> None:
     save(*arguments)
 
 
-EXPORTS.update(graph=_graph, onnx=_onnx, save=_save)
+EXPORTS.update(graph=_graph, library=_library, onnx=_onnx, save=_save)

@@ -31,11 +31,12 @@ class Density:
         """The C function, recorded at `u` if it is not there yet: see `CompiledTape.cfunc`. What does not depend on the
         free vector is computed once."""
         if self._compiled is None:
-            self._compiled = self._bound.cfunc(u)
+            self._compiled = self.bound.cfunc(u)
         return self._compiled
 
     @cached_property
-    def _bound(self) -> Any:
+    def bound(self) -> Any:
+        """The value and gradient with the data bound."""
         return self.gradient.bind(*self.data)
 
     @cached_property
@@ -68,7 +69,7 @@ class Density:
         status, value, gradient = self.at(u)
         if status == FINE:
             return value, gradient
-        return self._bound(u)
+        return self.bound(u)
 
     def finite(self, u: np.ndarray) -> bool:
         return self.at(u)[0] == FINE
@@ -103,7 +104,7 @@ class Density:
     def _concerned(self, u: np.ndarray) -> list[str]:
         """The parameters with respect to which the gradient is not finite; all of them if there is no gradient."""
         try:
-            gradient = self._bound(u)[1]
+            gradient = self.bound(u)[1]
         except Exception:
             return [block.name for block in self.blocks]
         found = [b.name for b in self.blocks if not np.isfinite(gradient[b.begin:b.end]).all()]

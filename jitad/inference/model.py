@@ -102,7 +102,7 @@ class Posterior:
                    for name in ("log_likelihood", "generated") if options.get(name) is not None}
         self.density = Density(density_of(self.call, free.blocks), free.blocks, self.observed.values)
         self.likelihood = likelihood_of(self.call, free.blocks)
-        self._values = values_of(free.blocks, further)
+        self.stored_function = values_of(free.blocks, further)
         self._require_number()
 
     def _require_number(self) -> None:
@@ -165,11 +165,11 @@ class Posterior:
     @cached_property
     def _batched(self) -> Any:
         axes = (0, *[None] * len(self.observed.values))
-        return batch(jit(self._values, on_mismatch="silent"), in_axes=axes)
+        return batch(jit(self.stored_function, on_mismatch="silent"), in_axes=axes)
 
     def stored(self, u: np.ndarray) -> dict[str, Any]:
         """The same of one free vector, by an ordinary call in NumPy."""
-        return self._values(u, *self.observed.values)
+        return self.stored_function(u, *self.observed.values)
 
     @property
     def data(self) -> dict[str, np.ndarray]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,15 @@ from jitad.compile.emit.llvm import MEMORY, emit_llvm
 from jitad.compile.entry.bound import in_order, order_of, word
 from jitad.compile.llvm import ir
 from jitad.compile.llvm.builder import IRBuilder
-from jitad.compile.llvm.ir import INT64
+from jitad.compile.llvm.ir import DOUBLE, INT8, INT64
+from jitad.compile.llvm.native import object_file
+from jitad.compile.llvm.symbols import named_in
+from jitad.compile.llvm.workspace import standalone
 from jitad.compile.loops import Buffer, Program
 from jitad.compile.lower.lower import program_of
 from jitad.compile.routines.opaque import taken
+from jitad.errors import UnsupportedOperationError
+from jitad.primitives.custom import has_code
 from jitad.tape.tape import Tape
 
 WRONG_LENGTH = -1
@@ -90,3 +95,56 @@ def in_python(call: Callable[..., Any], *args: Any) -> Any:
     if raised is not None:
         raise raised
     return call(*args)
+
+
+# --- functions that need no Python ----------------------------------------------------------------------------
+
+def object_code(functions: Mapping[str, tuple[Tape, Sequence[Any]]]) -> bytes:
+    """An object file with a C function for each tape with its inputs, of which the first varies:
+    ``int64 name(double* x, double* output, ...)``, its outputs in the order of the tape's. The other inputs are
+    constants in the file. The status is 0, or that of the kernel.
+
+    Raises `UnsupportedOperationError` for what calls code of this process: Python, SciPy, BLAS.
+    """
+    module = ir.Module()
+    for name, (tape, inputs) in functions.items():
+        if has_code(tape.nodes):
+            raise UnsupportedOperationError(f"`{name}` calls Python code (opaque functions), which an object file "
+                                            "cannot have; write it in NumPy")
+        _standalone(module, name, tape, inputs)
+    ours = standalone()
+    code = object_file(module, ours)
+    foreign = sorted(named_in(code).keys() - ours.keys())
+    if foreign or module.held:
+        raise UnsupportedOperationError(
+            f"the code calls {', '.join(foreign) or 'pieces of its own'}, which live in this process: an object file "
+            "cannot have the factorizations of LAPACK, BLAS's products of large matrices, some of SciPy's functions, "
+            "or a kernel in pieces. There, call `cfunc` in Python")
+    return code
+
+
+def _standalone(module: ir.Module, name: str, tape: Tape, inputs: Sequence[Any]) -> None:
+    vector, bound = in_orders(inputs)
+    program = program_of(tape, tuple(map(order_of, (vector, *bound))))
+    sweep = emit_llvm(program, module, f"{name}_sweep")
+    sweep.linkage = "internal"
+    outputs = [DOUBLE.as_pointer()] * len(tape.outputs)
+    function = ir.IRFunction(module, INT64, [DOUBLE.as_pointer(), *outputs], name)
+    builder = IRBuilder(function, function.append_basic_block())
+    x, *given = function.args
+    constants = [_constant(module, builder, f"{name}_data", parameter, value)
+                 for parameter, value in zip(program.parameters[1:], bound, strict=False)]
+    numbers = {output for output in tape.outputs if not tape.nodes[output].aval.shape} if program.results else set()
+    ordered = sorted(range(len(given)), key=lambda i: tape.outputs[i] in numbers)       # arrays, then numbers
+    builder.ret(builder.call(sweep, [x, *constants, *(given[i] for i in ordered)]))
+
+
+def _constant(module: ir.Module, builder: IRBuilder, name: str, parameter: Any, value: Any) -> Any:
+    """Bound data as a constant: the address of an array's elements, or a number."""
+    kind = MEMORY[parameter.dtype if isinstance(parameter, Buffer) else parameter[1]]
+    if not isinstance(parameter, Buffer):
+        return kind(np.asarray(value).item())
+    content = value.tobytes("A") or bytes(8)
+    text = "".join(f"\\{byte:02x}" for byte in content)
+    known = module.constant(module.unique(name), ir.IRConstant(ir.array(INT8, len(content)), f'c"{text}"', content), 64)
+    return builder.bitcast(known, kind.as_pointer())

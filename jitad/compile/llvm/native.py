@@ -4,7 +4,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeVar
@@ -112,6 +112,21 @@ def compile_module(source: str | Module, level: int = 2, vector_width: int = VEC
     code = machine.emit_object(module)
     return Native(_linked(code), (parsed - start, optimised - parsed, time.perf_counter() - optimised), code,
                   tuple(source.held) if isinstance(source, Module) else ())
+
+
+def object_file(source: Module, others: Mapping[str, str]) -> bytes:
+    """An object file for this processor that any program may be linked with: its code may lie at any place. What the
+    module calls of the `others`, functions by name in LLVM's language, is in it, for nobody else."""
+    cpu, features = processor()
+    machine = binding.Target.from_default_triple().create_target_machine(cpu=cpu, features=features, opt=3, reloc="pic")
+    module = _parsed(str(source) + preferring(VECTOR_WIDTH), machine)
+    if others.keys() & source.globals.keys():
+        for text in set(others.values()):
+            module.link_in(_parsed(text, machine))
+        for name in others:
+            module.get_function(name).linkage = "internal"
+    optimise(module, machine)
+    return bytes(machine.emit_object(module))
 
 
 def once(make: Callable[[], _T]) -> Callable[[], _T]:

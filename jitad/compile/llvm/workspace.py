@@ -164,6 +164,14 @@ def _code() -> Native:
     return compile_module(source(KEPT), level=1, vector_width=0)
 
 
+def standalone() -> dict[str, str]:
+    """The functions by the names that other code calls them by, each with the text of them all."""
+    text = source(KEPT).replace(f"define i64 @{_RELEASE}(", f"define internal i64 @{_RELEASE}(")
+    for name in (_TAKE, _PART, _GIVE):
+        text = text.replace(f"@{name}(", f"@{_PREFIX}{name}(")
+    return dict.fromkeys((_PREFIX + name for name in (_TAKE, _PART, _GIVE)), text)
+
+
 def release() -> int:
     """Give back what is kept; the number of bytes. Safe while kernels run: what they use is not kept."""
     return int(_code().function(_RELEASE)()) if _PREFIX + _TAKE in ADDRESSES else 0
