@@ -19,6 +19,8 @@ export OPENBLAS_NUM_THREADS = 1
 export OMP_NUM_THREADS = 1
 export MKL_NUM_THREADS = 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+# Tests begin many processes, and each would compile every module that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:

@@ -1,10 +1,12 @@
 """Tests compile afresh, whatever earlier runs left on the disk; those of the disk cache turn it on."""
+import gc
 import importlib.util
 import os
 
 import pytest
 
 os.environ["JITAD_DISK_CACHE"] = "0"
+gc.disable()    # until all tests are collected
 
 # These bridges are tested in environments of their own: `make pymc`, a part of `make test`, and `make torch`.
 collect_ignore = [path for name in ("pytensor", "torch") if importlib.util.find_spec(name) is None for path in (
@@ -15,3 +17,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """How many random programs `tests/fuzz` tries, and from which seed on."""
     parser.addoption("--programs", type=int, default=0, help="random programs to try (0: the few of make test)")
     parser.addoption("--first", type=int, default=0, help="seed of the first random program")
+
+
+def pytest_collection_finish() -> None:
+    """What is there before the first test stays; collecting garbage need not look at it each time."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()

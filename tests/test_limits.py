@@ -6,7 +6,7 @@ import re
 import tomllib
 from collections import Counter, defaultdict
 
-from tests.helpers.sources import ALL_FILES, FILES, FUNCTIONS, MODULES, ROOT, body_length, module_of, parsed, room_of
+from tests.helpers.sources import ALL_FILES, FILES, FUNCTIONS, MODULES, ROOT, definitions, module_of, room_of
 
 FOLDERS = {folder.relative_to(ROOT).as_posix(): [path for path in ALL_FILES if path.parent == folder
                                                  and path.name != "__init__.py"]
@@ -33,17 +33,17 @@ def test_no_file_is_longer_than_can_be_read():
 
 
 def test_no_function_is_longer_than_a_page():
-    long = [f"{path.relative_to(ROOT)}:{node.lineno} {node.name}" for path in FILES for node in ast.walk(parsed(path))
-            if isinstance(node, FUNCTIONS) and body_length(node) > 50]
+    long = [f"{path.relative_to(ROOT)}:{line} {name}" for path in FILES
+            for kind, name, line, length in definitions(path) if kind in FUNCTIONS and length > 50]
     assert not long
 
 
 def test_a_class_name_stands_in_one_file():
     places = defaultdict(set)
     for path in FILES:
-        for node in ast.walk(parsed(path)):
-            if isinstance(node, ast.ClassDef):
-                places[node.name].add(module_of(path))
+        for kind, name, *_ in definitions(path):
+            if kind is ast.ClassDef:
+                places[name].add(module_of(path))
     assert not {name: sorted(modules) for name, modules in places.items() if len(modules) > 1}
 
 

@@ -3,12 +3,11 @@ from __future__ import annotations
 
 import ast
 import tomllib
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-FILES = [path for folder in ("jitad", "cache", "tests", "benchmarks") for path in sorted((ROOT / folder).rglob("*.py"))]
+from tests.helpers.sources import ALL_FILES, ROOT, parsed
+
 LOWEST = {"numpy": "2.2", "scipy": "1.16", "numba": "0.62"}
 # What differs between the public names of NumPy 2.2 with SciPy 1.16 and those of NumPy 2.5 with SciPy 1.18.
 CHANGED = {
@@ -20,11 +19,10 @@ CHANGED = {
     "scipy.spatial.distance": "kulczynski1 sokalmichener"}
 
 
-def needed(text: str) -> set[str]:
+def needed(tree: ast.Module) -> set[str]:
     """The full names of NumPy and SciPy that a file reads as attributes or imports."""
     homes: dict[str, str] = {}
     found: set[str] = set()
-    tree = ast.parse(text)
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             homes.update({a.asname or a.name.partition(".")[0]: a.name if a.asname else a.name.partition(".")[0]
@@ -44,13 +42,13 @@ def needed(text: str) -> set[str]:
 
 def test_no_name_is_needed_that_a_version_lacks():
     changed = {f"{home}.{name}" for home, names in CHANGED.items() for name in names.split()}
-    wrong = {f"{path.relative_to(ROOT)}: {name}" for path in FILES for name in needed(path.read_text()) & changed}
+    wrong = {f"{path.relative_to(ROOT)}: {name}" for path in ALL_FILES for name in needed(parsed(path)) & changed}
     assert not wrong, f"ask for these by getattr, and do without where there is none: {sorted(wrong)}"
 
 
 def test_names_are_found():
     text = "import numpy as np, scipy.stats\nfrom scipy import odr as o\ndef f(x):\n    return np.linalg.norm(o.ODR(x))"
-    assert needed(text) == {"numpy.linalg", "numpy.linalg.norm", "scipy.odr", "scipy.odr.ODR"}
+    assert needed(ast.parse(text)) == {"numpy.linalg", "numpy.linalg.norm", "scipy.odr", "scipy.odr.ODR"}
 
 
 @pytest.mark.parametrize("name", LOWEST)

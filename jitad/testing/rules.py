@@ -119,7 +119,6 @@ class CaseGraph:
     def function(self, outputs: Sequence[Value]) -> Callable[[Arrays, Any, Arrays], list[np.ndarray]]:
         """The outputs as a function of the active inputs, the cotangent and the tangents."""
         tape = self.builder.finish(outputs)
-        require(all(name in str(tape) for name in ("return", "x0")), self.case, "the tape does not print")
 
         def call(active: Arrays, ct: Any, ts: Arrays) -> list[np.ndarray]:
             inputs = list(self.case.inputs)

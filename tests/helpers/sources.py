@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,9 +31,28 @@ MODULES = {module_of(path): path for path in FILES}
 ALL_MODULES = {module_of(path): path for path in ALL_FILES}
 
 
-@functools.cache
 def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
+    """The syntax tree of a file, made without collecting garbage. It is not to be kept: whatever runs later in the
+    same process would go through its nodes at each collection."""
+    gc.disable()
+    try:
+        return ast.parse(path.read_text())
+    finally:
+        gc.enable()
+
+
+def statements(block: ast.AST) -> Iterator[ast.stmt]:
+    """All statements, however deep, and not what they are made of: a tenth of what `ast.walk` visits."""
+    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for inner in getattr(block, name, ()):
+            if isinstance(inner, ast.stmt):
+                yield inner
+            yield from statements(inner)
+
+
+@functools.cache
+def import_statements(path: Path) -> tuple[ast.Import | ast.ImportFrom, ...]:
+    return tuple(node for node in statements(parsed(path)) if isinstance(node, (ast.Import, ast.ImportFrom)))
 
 
 def room_of(module: str) -> str:
@@ -45,11 +65,10 @@ def imports(path: Path, *packages: str) -> Iterator[tuple[str, int]]:
     package = module_of(path).split(".")
     if path.name != "__init__.py":
         package.pop()
-    for node in ast.walk(parsed(path)):
-        found = []
+    for node in import_statements(path):
         if isinstance(node, ast.Import):
             found = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
+        else:
             above = package[:len(package) - node.level + 1] if node.level else []
             base = ".".join([*above, *filter(None, [node.module])])
             found = [name if (name := f"{base}.{alias.name}") in ALL_MODULES else base for alias in node.names]
@@ -94,33 +113,43 @@ def is_private(name: str) -> bool:
 
 
 @functools.cache
-def private_names(path: Path) -> frozenset[str]:
-    """The private names that a file defines: variables, functions, classes, attributes."""
-    names = set()
+def private(path: Path) -> tuple[frozenset[str], tuple[tuple[str, int], ...], tuple[tuple[str, int], ...]]:
+    """The private names that a file defines (variables, functions, classes, attributes), and with their lines those
+    that it imports of jitad and those that it reads as attributes."""
+    names, imported, read = set(), [], []
     for node in ast.walk(parsed(path)):
         if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
             names.add(node.name)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.add(node.id)
-        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            names.add(node.attr)
+        elif isinstance(node, ast.Attribute):
+            if isinstance(node.ctx, ast.Store):
+                names.add(node.attr)
+            read.append((node.attr, node.lineno))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
             names.add(node.value)                     # slots and fields that are named in text
-    return frozenset(filter(is_private, names))
+        elif isinstance(node, ast.ImportFrom) and (node.level or (node.module or "").split(".")[0] == "jitad"):
+            imported += [(alias.name, node.lineno) for alias in node.names]
+    return (frozenset(filter(is_private, names)),
+            *(tuple(use for use in uses if is_private(use[0])) for uses in (imported, read)))
 
 
-def private_uses(path: Path) -> Iterator[tuple[str, int]]:
+def private_uses(path: Path) -> list[tuple[str, int]]:
     """(name, line) of the private names that a file takes from another: by import, or as an attribute."""
-    elsewhere = frozenset().union(*(private_names(other) for other in FILES if other != path)) - private_names(path)
-    for node in ast.walk(parsed(path)):
-        if isinstance(node, ast.ImportFrom) and (node.level or (node.module or "").split(".")[0] == "jitad"):
-            yield from ((alias.name, node.lineno) for alias in node.names if is_private(alias.name))
-        elif isinstance(node, ast.Attribute) and node.attr in elsewhere:
-            yield node.attr, node.lineno
+    own, imported, read = private(path)
+    elsewhere = frozenset().union(*(private(other)[0] for other in FILES)) - own
+    return [*imported, *(use for use in read if use[0] in elsewhere)]
 
 
-def body_length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Lines of a function's body without its docstring."""
-    body = function.body
-    start = body[1] if ast.get_docstring(function) is not None and len(body) > 1 else body[0]
-    return function.end_lineno - start.lineno + 1
+@functools.cache
+def definitions(path: Path) -> tuple[tuple[type, str, int, int], ...]:
+    """Kind, name, line and lines of body of each class and function in a file."""
+    return tuple((type(node), node.name, node.lineno, body_length(node)) for node in statements(parsed(path))
+                 if isinstance(node, (*FUNCTIONS, ast.ClassDef)))
+
+
+def body_length(definition: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> int:
+    """Lines of a body without its docstring."""
+    body = definition.body
+    start = body[1] if ast.get_docstring(definition) is not None and len(body) > 1 else body[0]
+    return definition.end_lineno - start.lineno + 1

@@ -69,23 +69,12 @@ def test_value(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_adjoint(case: Case) -> None:
+def test_derivatives(case: Case) -> None:
+    """Both modes and both orders, one direction and many."""
     checks.check_adjoint(case)
     checks.check_adjoint(case.astype(np.float32))
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_forward(case: Case) -> None:
     checks.check_forward(case)
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_second_order(case: Case) -> None:
     checks.check_second_order(case)
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_many_directions(case: Case) -> None:
     checks.check_directions(case)
 
 
@@ -105,9 +94,12 @@ CUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 @pytest.mark.parametrize("row", [r for r in ROWS if r.kind == "elementwise" and len(cases(r)[0].inputs) > 1], ids=str)
 def test_broadcasting(row: Primitive) -> None:
+    """Every pair of shapes at every pair of inputs, the others whole."""
     case = cases(row)[0]
+    whole = CUTS["(2, 3)"]
     for cuts in product(CUTS.values(), repeat=len(case.inputs)):
-        checks.check_broadcast(case, cuts)
+        if sum(cut is not whole for cut in cuts) <= 2:
+            checks.check_broadcast(case, cuts)
 
 
 @pytest.mark.parametrize("row", [r for r in ROWS if r.kind == "elementwise"], ids=str)
