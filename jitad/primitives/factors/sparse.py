@@ -27,7 +27,7 @@ from jitad.primitives.view import slice_dims
 from jitad.tape.builder import Value
 from jitad.tape.types import Aval
 
-__all__ = ["SELECTED", "SparseFactors", "SparseSystem"]
+__all__ = ["Ruled", "SELECTED", "SparseFactors", "SparseSystem"]
 
 FLOAT = np.dtype(float)
 
@@ -86,7 +86,7 @@ def _without_diagonal(m: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return starts.astype(np.int64), m.indices[keep].astype(np.int64), m.data[keep]
 
 
-class _Ruled(Code):
+class Ruled(Code):
     """Code with derivatives: `vjp(ct, y, *inputs)` and `jvp(tangents, y, *inputs)`."""
 
     def __init__(self, name: str, serve: Callable[..., np.ndarray], operands: Sequence[Aval], size: int,
@@ -106,7 +106,7 @@ class SparseSystem:
         self.indices, self.indptr = indices.astype(np.int64), indptr.astype(np.int64)
         self.rows, self.columns = self.indices, np.repeat(np.arange(n), np.diff(indptr))
         self._last: tuple[np.ndarray, SparseFactors] | None = None
-        self._codes: dict[Any, _Ruled] = {}
+        self._codes: dict[Any, Ruled] = {}
 
     def factors(self, data: np.ndarray) -> SparseFactors:
         """Those of the matrix with these elements, once for one matrix after the other."""
@@ -125,13 +125,13 @@ class SparseSystem:
     def solve(self, data: Value, b: Value, transposed: bool = False) -> Value:
         """The solution for a vector or a matrix `b`."""
         shape = b.shape
-        code = self._code(("solve", transposed, shape), lambda: _Ruled(
-            self.name, lambda d, r: self._solved(d, r, transposed), self._types(shape), int(np.prod(shape)),
-            lambda ct, y, d, r: self._solve_vjp(reshape(ct, shape), reshape(y, shape), d, transposed),
-            lambda tangents, y, d, r: self._solve_jvp(tangents, reshape(y, shape), d, transposed)))
+        code = self._code(("solve", transposed, shape), lambda: Ruled(
+            self.name, lambda d, r: self.solved(d, r, transposed), self.types(shape), int(np.prod(shape)),
+            lambda ct, y, d, r: self.solve_vjp(reshape(ct, shape), reshape(y, shape), d, transposed),
+            lambda tangents, y, d, r: self.solve_jvp(tangents, reshape(y, shape), d, transposed)))
         return reshape(opaque(data, b, code=code), shape)
 
-    def _solved(self, data: np.ndarray, b: np.ndarray, transposed: bool) -> np.ndarray:
+    def solved(self, data: np.ndarray, b: np.ndarray, transposed: bool) -> np.ndarray:
         if not b.size:
             return np.zeros(b.shape)
         try:
@@ -141,15 +141,15 @@ class SparseSystem:
                 raise
             return np.full(b.shape, np.nan)
 
-    def _solve_vjp(self, ct: Value, x: Value, data: Value, transposed: bool) -> Cotangents:
+    def solve_vjp(self, ct: Value, x: Value, data: Value, transposed: bool) -> Cotangents:
         back = self.solve(data, ct, not transposed)
         first, second = (x, back) if transposed else (back, x)
-        return -self._outer(first, second), reshape(back, ct.shape)
+        return -self.outer(first, second), reshape(back, ct.shape)
 
-    def _solve_jvp(self, tangents: Cotangents, x: Value, data: Value, transposed: bool) -> Value | None:
+    def solve_jvp(self, tangents: Cotangents, x: Value, data: Value, transposed: bool) -> Value | None:
         change, right = tangents
         if change is not None:
-            moved = self._times(change, x, transposed)
+            moved = self.times(change, x, transposed)
             right = -moved if right is None else right - moved
         return None if right is None else reshape(self.solve(data, right, transposed), (x.aval.size,))
 
@@ -159,11 +159,11 @@ class SparseSystem:
     def _places(self, like: Value) -> tuple[Value, Value]:
         return self._constant(like, self.indices), self._constant(like, self.indptr)
 
-    def _outer(self, u: Value, x: Value) -> Value:
+    def outer(self, u: Value, x: Value) -> Value:
         """``u[i] . x[j]`` for each element (i, j)."""
         return sparse_entries(x, *self._places(x), u)
 
-    def _times(self, data: Value, x: Value, transposed: bool) -> Value:
+    def times(self, data: Value, x: Value, transposed: bool) -> Value:
         """``A x``, or ``A.T x``."""
         if transposed:
             return sparse_rows(data, *self._places(x), x)
@@ -172,8 +172,8 @@ class SparseSystem:
     # --- pivots --------------------------------------------------------------------------------------
     def pivots(self, data: Value) -> Value:
         """The diagonal of U."""
-        code = self._code("pivots", lambda: _Ruled(
-            self.name, lambda d: self.factors(d).pivots, self._types(), self.n,
+        code = self._code("pivots", lambda: Ruled(
+            self.name, lambda d: self.factors(d).pivots, self.types(), self.n,
             lambda ct, y, d: (self._weighted(d, ct * y),),
             lambda tangents, y, d: None if tangents[0] is None else y * self._slopes(d, tangents[0])))
         return opaque(data, code=code)
@@ -200,8 +200,8 @@ class SparseSystem:
                 term = -self._at_places(whole, transposed=True)
                 total = term if total is None else total + term
             return total
-        code = self._code("weighted", lambda: _Ruled(
-            self.name, lambda d, w: self.factors(d).weighted(w), self._types((self.n,)), len(self.indices), vjp, jvp))
+        code = self._code("weighted", lambda: Ruled(
+            self.name, lambda d, w: self.factors(d).weighted(w), self.types((self.n,)), len(self.indices), vjp, jvp))
         return opaque(data, weights, code=code)
 
     def _slopes(self, data: Value, change: Value) -> Value:
@@ -223,8 +223,8 @@ class SparseSystem:
                 term = -contract(low, own, "ij,ji->i") - contract(own, up, "ij,ji->i")
                 total = term if total is None else total + term
             return total
-        code = self._code("slopes", lambda: _Ruled(
-            self.name, lambda d, e: self.factors(d).slopes(e), self._types((len(self.indices),)), self.n, vjp, jvp))
+        code = self._code("slopes", lambda: Ruled(
+            self.name, lambda d, e: self.factors(d).slopes(e), self.types((len(self.indices),)), self.n, vjp, jvp))
         return opaque(data, change, code=code)
 
     # --- full matrices, for second derivatives ---------------------------------------------------------
@@ -243,8 +243,8 @@ class SparseSystem:
             left, right = (_part(reshape(y, (2, n, n)), k) for k in (0, 1))
             low, up = self._halves(self._between(left, tangents[0], right))
             return _joined(-contract(low, left, "ij,jk->ik"), -contract(right, up, "ij,jk->ik"))
-        code = self._code("inverses", lambda: _Ruled(
-            self.name, lambda d: np.stack(self.factors(d).inverses()), self._types(), 2 * n * n, vjp, jvp))
+        code = self._code("inverses", lambda: Ruled(
+            self.name, lambda d: np.stack(self.factors(d).inverses()), self.types(), 2 * n * n, vjp, jvp))
         both = reshape(opaque(data, code=code), (2, n, n))
         return _part(both, 0), _part(both, 1)
 
@@ -272,10 +272,10 @@ class SparseSystem:
         return gather(reshape(full, (self.n * self.n,)), self._constant(full, flat), axes=(0,))
 
     # --- the codes -------------------------------------------------------------------------------------
-    def _types(self, *shapes: tuple[int, ...]) -> list[Aval]:
+    def types(self, *shapes: tuple[int, ...]) -> list[Aval]:
         return [Aval(shape, FLOAT) for shape in ((len(self.indices),), *shapes)]
 
-    def _code(self, key: Any, make: Callable[[], _Ruled]) -> _Ruled:
+    def _code(self, key: Any, make: Callable[[], Ruled]) -> Ruled:
         if key not in self._codes:
             self._codes[key] = make()
         return self._codes[key]

@@ -38,7 +38,8 @@ class Box:
                 raise ValueError(f"{name}: bounds of shape {end.shape} for {n} variables")
         self.low: Any = np.broadcast_to(low, (n,))
         self.high: Any = np.broadcast_to(high, (n,))
-        require(~(self.low > self.high), ValueError(
+        crossed: Any = self.low > self.high
+        require(~crossed, ValueError(
             "An upper bound is less than the corresponding lower bound."))
 
     def inside(self, x: Any) -> Any:

@@ -1,4 +1,4 @@
 """scipy.sparse: importing this module enters its rules."""
-from jitad.trace.scipy_rules.sparse import build, solve
+from jitad.trace.scipy_rules.sparse import build, iterative, solve
 
-__all__ = ["build", "solve"]
+__all__ = ["build", "iterative", "solve"]

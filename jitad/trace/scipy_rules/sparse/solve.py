@@ -19,6 +19,8 @@ from jitad.trace.scipy_rules.classes import lifted, method, this_recorder
 from jitad.trace.scipy_rules.sparse.build import maker
 from jitad.trace.scipy_rules.sparse.values import TracedSparse, as_sparse, is_sparse
 
+__all__ = ["setting"]
+
 MODULE = "scipy.sparse.linalg"
 
 
@@ -105,13 +107,13 @@ def splu(A: Any, permc_spec: Any = None, diag_pivot_thresh: Any = None, relax: A
          options: Any = None) -> Any:
     given = {"permc_spec": permc_spec, "diag_pivot_thresh": diag_pivot_thresh, "relax": relax,
              "panel_size": panel_size, "options": options}
-    return Factorized(f"{MODULE}.splu", A, {k: _setting(v) for k, v in given.items() if v is not None})
+    return Factorized(f"{MODULE}.splu", A, {k: setting(v) for k, v in given.items() if v is not None})
 
 
-def _setting(value: Any) -> Any:
+def setting(value: Any) -> Any:
     """A setting of SuperLU's; of a traced one, by a guard."""
     if isinstance(value, dict):
-        return {k: _setting(v) for k, v in value.items()}
+        return {k: setting(v) for k, v in value.items()}
     return this_recorder().decide_all(value).item() if isinstance(value, Value) else value
 
 
