@@ -139,11 +139,8 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
         return true_fun(*operands) if pred else false_fun(*operands)
     recorder: Any = pred.builder
     since = len(recorder.nodes)
-    recorder.bodies += 1                                  # what a branch does may not happen
-    try:
+    with recorder.inside():                              # what a branch does may not happen
         branches = [leaves_of(f(*operands)) for f in (true_fun, false_fun)]
-    finally:
-        recorder.bodies -= 1
     tree = branches[0][1]
     if tree != branches[1][1]:
         raise TypeError("the branches of cond must give results of one structure")
@@ -272,7 +269,8 @@ def _recorded(recorder: Recorder, step: Callable[[Body, Any], tuple[Any, Any]], 
     for _ in range(4):
         body = Body(recorder, steps)
         carry = [None if a is None else body.carry(a, path) for a, path in zip(avals, paths, strict=True)]
-        after, y = step(body, unflatten(tree, carry))
+        with recorder.inside():
+            after, y = step(body, unflatten(tree, carry))
         new = _same_structure(after, tree, paths, recorder)
         wanted = [_settled(a, v, path) for a, v, path in zip(avals, new, paths, strict=True)]
         if wanted == avals:

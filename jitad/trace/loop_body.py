@@ -22,7 +22,8 @@ from jitad.trace.recorder import Recorder
 
 @dataclass
 class Body:
-    """Placeholders for what changes from step to step, and, once recorded, the tape that `close` makes."""
+    """Placeholders for what changes from step to step, and, once recorded, the tape that `close` makes. What is made of
+    them is recorded within ``recorder.inside()``."""
 
     recorder: Recorder
     length: int
@@ -31,9 +32,6 @@ class Body:
     scanned: list[Scanned] = field(default_factory=list)
     position: Value | None = None
     names: dict[int, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.recorder.bodies += 1
 
     def placeholder(self, aval: Aval, name: str) -> Value:
         """A value that is known only step by step."""
@@ -60,7 +58,6 @@ class Body:
     def close(self, outputs: Sequence[Value], since: int | None = None) -> tuple[Tape, list[Value]]:
         """The body's tape, and its invariants. With `since`, all nodes from that number on belong to the body, also
         those that do not depend on the step: they are computed only if the step is done."""
-        self.recorder.bodies -= 1
         outputs = self._required(outputs, since)
         nodes, wanted = self.recorder.nodes, [v.number for v in outputs]       # an array's node may be made only now
         inside = _dependent(nodes, [v.number for v in self._placeholders()])

@@ -250,6 +250,15 @@ class Recorder(Builder):
         finally:
             self.wrap = wrap
 
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        """Within, the body of a loop or a branch is recorded, of which nothing is a branch of the recording."""
+        self.bodies += 1
+        try:
+            yield
+        finally:
+            self.bodies -= 1
+
     def as_complex(self, x: Value, dtype: Any) -> Value:
         """`x` in a complex dtype."""
         return as_complex(x, dtype)

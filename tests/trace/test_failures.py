@@ -297,6 +297,36 @@ def test_a_failure_of_a_later_step_is_another_way() -> None:
     follows(filtered_or_not, [GOOD, late, ALSO_GOOD])
 
 
+# --- after a body, of elements or of a loop, that has been recorded ---------------------------------
+
+def _no_number(t: Any) -> Any:
+    raise ValueError("no number")
+
+
+def _tries_mapping(x: Any) -> None:
+    with contextlib.suppress(ValueError):
+        np.vectorize(_no_number)(x)
+
+
+BODIES = {
+    "vectorize": lambda x: np.vectorize(lambda t: t * t if t > 0 else -t)(x),
+    "raises": _tries_mapping,
+    "scan": lambda x: jitad.scan(lambda c, v: (c + v, c), 0, x),
+    "cond": lambda x: jitad.cond(x[1] > 0, np.sum, np.prod, x),
+}
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+def test_what_is_caught_after_a_body(body: Any) -> None:
+    def f(x: Any) -> Any:
+        body(x)
+        try:
+            return np.sum(np.linalg.cholesky(matrix(x)))
+        except LinAlgError:
+            return -x[1] ** 2
+    follows(f, [GOOD, BAD])
+
+
 # --- where nothing catches, nothing is asked ---------------------------------------------------------
 
 def test_outside_of_any_try_there_is_no_guard() -> None:

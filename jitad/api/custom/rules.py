@@ -100,7 +100,8 @@ class CustomRules:
     def record_vjp(self, rule: Callable[[Any, Any], Any], what: str, line: str) -> None:
         """`rule(ct, y)` gives the cotangents of the inputs."""
         body, (cts, ys) = self._body(("ct", "y"))
-        found = rule(self.outcome.structured(cts, others=False), self.outcome.structured(ys))
+        with self.call.recorder.inside():
+            found = rule(self.outcome.structured(cts, others=False), self.outcome.structured(ys))
         cotangents = self._cotangents(found, what, line)
         self.reach = tuple(i for i, c in enumerate(cotangents) if c is not None)
         with self.call.recorder.plain():
@@ -117,7 +118,8 @@ class CustomRules:
             x = call.leaves[i]
             leaves[i] = body.carry(Aval(x.shape, x.dtype), f"dot {call.paths[i]}")
             dots.append(leaves[i])
-        found = rule(tuple(call.structured(leaves)), self.outcome.structured(ys))
+        with recorder.inside():
+            found = rule(tuple(call.structured(leaves)), self.outcome.structured(ys))
         tangents = self._tangent(found, what, line)
         with recorder.plain():
             body.carries = [*dots, *body.carries[:len(ys)]]

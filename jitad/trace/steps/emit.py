@@ -36,8 +36,7 @@ def emitted(run: Any) -> Found:
     """Append the loop to the tape; gives what is after it."""
     recorder = run.recorder
     variants = list(run.variants.values())
-    recorder.bodies += 1
-    with recorder.plain():
+    with recorder.inside(), recorder.plain():
         body = Body(recorder, run.walk.length if run.walk is not None else _capacity(run))
         body.position = Value(recorder, run.position)
         outs = Outs(run, variants, body)
@@ -53,7 +52,6 @@ def emitted(run: Any) -> Found:
         except ValueError as error:
             run.marks.unfit(run.known, str(error))
         picks, ended = _Made(run, outs, rows, joint, leaving, body).loop()
-    recorder.bodies -= 1
     for out, pick in zip(outs.outs, picks, strict=False):
         if out.concrete is not None:
             recorder.know(pick.number, np.asarray(out.concrete, out.aval.dtype))

@@ -144,7 +144,8 @@ def over_elements(recorder: Recorder, function: Callable[..., Any], args: Sequen
         scalars[i] = made
     numbers = [scalars[i].number for i in traced]
     explorer = Explorer(recorder, name, set(numbers))
-    ways = explorer.ways(lambda: function(*scalars))
+    with recorder.inside():
+        ways = explorer.ways(lambda: function(*scalars))
     return Mapped(recorder, explorer, ways, dict(zip(numbers, arrays, strict=True)), shape, body, name)
 
 

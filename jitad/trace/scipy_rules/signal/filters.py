@@ -59,10 +59,11 @@ def cascade(sections: Sequence[Section], x: Any, states: Sequence[Sequence[Any]]
     body = Body(recorder, x.shape[0])
     carried = [[body.carry(aval, f"z{s}_{k}") for k in range(len(z))] for s, z in enumerate(states)]
     y, after = body.element(Value(recorder, x.number), "x"), []
-    for (b, a), z in zip(sections, carried, strict=True):
-        now, old = y, [*z, 0.0]
-        y = _plus(old[0], _times(b[0], now))
-        after += [_plus(_plus(old[k], _times(b[k], now)), -_times(a[k], y)) for k in range(1, len(b))]
+    with recorder.inside():
+        for (b, a), z in zip(sections, carried, strict=True):
+            now, old = y, [*z, 0.0]
+            y = _plus(old[0], _times(b[0], now))
+            after += [_plus(_plus(old[k], _times(b[k], now)), -_times(a[k], y)) for k in range(1, len(b))]
     first = [s for z in states for s in z]
     with recorder.plain():
         plain = [fitted(Value(recorder, lifted(v).number), aval, "the state") for v in (*after, y)]

@@ -136,7 +136,8 @@ class SolverCallback:
         """``(y, *reads) -> transform(y, f(y))`` for y of the type of `like`, and what is read."""
         body = Body(self.recorder, 1)
         point = body.carry(Aval(like.shape, like.dtype), "y")
-        result = transform(point, self(point))
+        with self.recorder.inside():
+            result = transform(point, self(point))
         with self.recorder.plain():
             return body.close([Value(self.recorder, result.number)])
 
@@ -156,7 +157,8 @@ def forwarded(make: Callable[..., Any], **inputs: Any) -> Any:
     recorder, body = this_recorder(), Body(this_recorder(), 1)
     given = [body.carry(Aval(v.shape, v.dtype), name) for name, v in inputs.items()]
     since = len(recorder.nodes)
-    result = make(*given)
+    with recorder.inside():
+        result = make(*given)
     with recorder.plain():
         tape, reads = body.close([Value(recorder, result.number)], since)
         number = recorder.apply(forwards, [v.number for v in (*inputs.values(), *reads)], {"tape": tape})
@@ -182,7 +184,8 @@ def repeat(go: Any, state: Sequence[Any], step: Callable[..., tuple[Any, Sequenc
     body = Body(recorder, ENDLESS)
     avals = [Aval(v.shape, v.dtype) for v in state]
     body.carry(Aval((), np.dtype(bool)), "go")
-    after, new = step(*(body.carry(a, f"state {i}") for i, a in enumerate(avals)))
+    with recorder.inside():
+        after, new = step(*(body.carry(a, f"state {i}") for i, a in enumerate(avals)))
     with recorder.plain():
         results = [Value(recorder, after.number), *(
             fitted(Value(recorder, as_value(recorder, v).number), a, "state") for v, a in zip(new, avals, strict=True))]

@@ -52,9 +52,10 @@ def _both_halves(f: Callable[[Any], Any], low: Any, high: Any, shape: tuple[int,
     sums = [body.carry(Aval(shape, np.dtype(float)), f"sum {i}") for i in range(6)]
     x, side, k, g = (body.element(Value(recorder, floats(v).number), n) for n, v in (
         ("x", np.tile(POINTS, 2)), ("side", sides), ("k", np.tile(KRONROD, 2)), ("g", np.tile(GAUSS, 2))))
-    value = f(low + half * (1.0 + 2.0 * side + x))
-    new = [s + value_ * weight * share for share, three in ((1.0 - side, sums[:3]), (side, sums[3:]))
-           for s, value_, weight in zip(three, (value, value, np.abs(value)), (k, g, k), strict=True)]
+    with recorder.inside():
+        value = f(low + half * (1.0 + 2.0 * side + x))
+        new = [s + value_ * weight * share for share, three in ((1.0 - side, sums[:3]), (side, sums[3:]))
+               for s, value_, weight in zip(three, (value, value, np.abs(value)), (k, g, k), strict=True)]
     with recorder.plain():
         tape, reads = body.close([Value(recorder, v.number) for v in new])
         zero = Value(recorder, floats(np.zeros(shape)).number)
