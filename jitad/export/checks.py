@@ -60,6 +60,8 @@ def check(node: Node, operands: Sequence[Node], trial: Trial) -> None:
         for axis in (*node.params.get("axes", ()), *[node.params[k] for k in ("axis",) if k in node.params]):
             if not 0 <= number_in(axis) < max(node.aval.ndim, *(aval.ndim for aval in avals)):
                 raise TapeFileError(f"`{node.prim}` along an axis {axis} that is not there")
+        if (node.prim.indexed or node.prim.stores) and len(node.params["axes"]) != len(avals) - 1 - node.prim.stores:
+            raise TapeFileError(f"`{node.prim}` has not one index for each of its axes")
         _try(node, avals, trial)
 
 

@@ -228,6 +228,25 @@ def test_maps_and_axes_stay_within_their_arrays(saved, op, param, value):
         saved(change)
 
 
+def test_each_axis_has_an_index(tmp_path):
+    """NumPy would store whole rows where one of two indices is left out."""
+    def f(x, i, j):
+        a = np.zeros((3, 3))
+        a[i, j] = x
+        return np.sum(a * a)
+    path = tmp_path / "f.tape"
+    jitad.jit(f).compile(np.ones(2), np.array([0, 1]), np.array([1, 2])).save(path)
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    data = json.loads(members["tape.json"])
+    next(n for n in data["tape"]["nodes"] if n["op"] == "put")["in"].pop()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in {**members, "tape.json": json.dumps(data)}.items():
+            archive.writestr(name, content)
+    with pytest.raises(TapeFileError, match="`put` has not one index for each of its axes"):
+        jitad.load(path)
+
+
 def test_foreign_files(tmp_path):
     class Evil:
         def __reduce__(self):

@@ -1,6 +1,10 @@
 """``x[index]`` on traced values: basic indices are views, integer arrays are gathers."""
 from __future__ import annotations
 
+import dis
+import sys
+from functools import lru_cache
+from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
@@ -14,14 +18,33 @@ from jitad.trace.arrays.viewing import sliced, through_map_of, through_view
 from jitad.trace.arrays.windows import Window
 from jitad.trace.attempts import require_within
 from jitad.trace.dispatch import as_value, implements, lift_all, plain, stand_in
+from jitad.trace.where import is_library_file
 
 
 def getitem(x: Any, index: Any) -> Any:
     """``x[index]`` with NumPy's rules, results and errors. What a traced integer picks shares its memory in NumPy."""
     result = _read(x, index)
-    if getattr(result, "ndim", 0) and is_view(plain(index)) and not x.home.owner:
+    if getattr(result, "ndim", 0) and is_view(plain(index)) and not x.home.owner and not _stored_at_once():
         x.home.may_share_with(result.home)
     return result
+
+
+def _stored_at_once() -> bool:
+    """Whether the user's code is at ``x[index] += v``: what is picked has no name, and is stored where it was."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and is_library_file(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame is not None and frame.f_lasti in _augmented(frame.f_code)
+
+
+@lru_cache(maxsize=512)
+def _augmented(code: CodeType) -> frozenset[int]:
+    """Where the bytecode picks what it is going to store again: it keeps array and index."""
+    found = list(dis.get_instructions(code))
+    return frozenset(at for *kept, pick, then in zip(found, found[1:], found[2:], found[3:], strict=False)
+                     if pick.opname in ("BINARY_SUBSCR", "BINARY_OP") and all(
+                         i.opname == "COPY" and i.arg == 2 for i in kept)
+                     for at in range(pick.offset, then.offset))      # with the cache behind it
 
 
 def is_view(index: Any) -> bool:

@@ -125,6 +125,24 @@ def test_indices_may_be_data():
     assert cache.info().compiles == 1
 
 
+def test_rows_that_a_computed_integer_picks_are_changed_in_place():
+    """``a[k] += v`` picks a view and stores it again, as no other name for it is left."""
+    def f(x, k):
+        a = np.zeros((4, 3))
+        for t in range(3):
+            a[k + t % 2] += x * t
+            a[t] *= 0.5
+        a[:, k - 1] **= 2
+        a[k, 1:] -= 3.0 * a[0][1:]
+        return np.sum(a * x)
+    x, d = np.array([0.3, 1.2, -0.7]), np.array([0.5, -0.2, 0.1])
+    g = value_and_grad(f)
+    for k in (2, 1):
+        value, gradient = g(x, k)
+        assert value == pytest.approx(f(x, k), rel=1e-13)
+        assert gradient @ d == pytest.approx((f(x + 1e-6 * d, k) - f(x - 1e-6 * d, k)) / 2e-6, rel=1e-7)
+
+
 def test_a_loop_is_a_chain_of_numbers():
     """What was stored is read back as itself, and n assignments are one node."""
     def f(x):
