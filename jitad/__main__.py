@@ -2,14 +2,12 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import platform
 import sys
 from collections.abc import Sequence
-from importlib import metadata
 
 from jitad.cache import cli
-from jitad.version import __version__
+from jitad.version import __version__, versions
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -19,7 +17,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     parser = argparse.ArgumentParser(prog="python -m jitad", description="Gradients of plain NumPy code.")
     parser.add_argument("--version", action="version", version=_versions())
-    commands = parser.add_subparsers(required=True, metavar="cache|coverage|demo")
+    commands = parser.add_subparsers(required=True, metavar="cache|coverage|demo|doctor")
     cli.add_commands(commands.add_parser("cache", help="the compiled code that is kept on disk"))
     text = "what is differentiated, constant or refused of NumPy and SciPy: the table in COVERAGE.md"
     coverage = commands.add_parser("coverage", help=text, description=text)
@@ -27,17 +25,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     coverage.set_defaults(run=_coverage)
     text = "two real posteriors, sampled with compiled gradients"
     commands.add_parser("demo", help=text, description=text).set_defaults(run=_demo)
+    text = "versions, processor, BLAS, cache folder, and whether gradients come out right here"
+    commands.add_parser("doctor", help=text, description=text).set_defaults(run=_doctor)
     options = parser.parse_args(argv)
     return int(options.run(options))
 
 
 def _versions() -> str:
     """The versions that a report of a fault should name."""
-    parts = [f"jitad {__version__}", f"Python {platform.python_version()}"]
-    for name in ("numpy", "scipy", "numba", "llvmlite"):
-        with contextlib.suppress(metadata.PackageNotFoundError):
-            parts.append(f"{name} {metadata.version(name)}")
-    return ", ".join([*parts, platform.platform()])
+    own = [f"jitad {__version__}", f"Python {platform.python_version()}"]
+    return ", ".join([*own, *versions("numpy", "scipy", "numba", "llvmlite"), platform.platform()])
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from jitad.testing.doctor import doctor
+
+    return doctor()
 
 
 def _coverage(options: argparse.Namespace) -> int:
