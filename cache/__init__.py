@@ -33,6 +33,7 @@ store = Store()
 _resolve: Callable[[object], Hashable] | None = None
 _warn: Callable[[str, type[Warning]], None] | None = None
 _release: Callable[[], object] | None = None
+_limit: Callable[[int | None], object] | None = None
 _configuration = initial(store.limits)
 _persistent: Persistent | None = None
 
@@ -99,6 +100,8 @@ def configure(
     on_mismatch: str | Keep = KEEP,
     disk: bool | Keep = KEEP,
     ways: int | Keep = KEEP,
+    parallel: bool | Keep = KEEP,
+    threads: int | Keep | None = KEEP,
 ) -> None:
     """Set options of the cache; those not given stay as they are.
 
@@ -112,6 +115,10 @@ def configure(
     - `disk`: whether compiled code is read from and written to disk
     - `ways`: how many ways through the branches of a function are compiled for one signature; what takes yet
       another one runs uncompiled
+    - `parallel`: whether functions that do not say it themselves (``jit_grad(f, parallel=True)``) run on several cores;
+      a change empties the cache in memory, and does not reach what is bound already
+    - `threads`: how many threads those functions use in all; None for one on each core that the process may run on,
+      but no more than ``OMP_NUM_THREADS`` in its environment says. Results do not depend on it
 
     Raises `TypeError` or `ValueError` for a value that makes no sense, and then changes nothing.
 
@@ -122,10 +129,15 @@ def configure(
     global _configuration
     options = {"maxsize": maxsize, "maxbytes": maxbytes, "policy": policy, "ttl": ttl, "per_function": per_function}
     with store.lock:
-        new = configuration().changed(**options, on_mismatch=on_mismatch, disk=disk, ways=ways)
+        old = configuration()
+        new = old.changed(**options, on_mismatch=on_mismatch, disk=disk, ways=ways, parallel=parallel, threads=threads)
         if new.limits != store.limits:
             store.limit(new.limits)
         _configuration = new
+    if new.parallel != old.parallel:
+        store.clear(None)
+    if new.threads != old.threads and _limit is not None:
+        _limit(new.threads)
 
 
 def configuration() -> Configuration:
@@ -159,6 +171,12 @@ def set_releaser(release: Callable[[], object] | None) -> None:
     """Install what gives back memory that lives outside of the store when all of it is cleared."""
     global _release
     _release = release
+
+
+def set_limiter(limit: Callable[[int | None], object] | None) -> None:
+    """Install what is told the number of threads when it changes."""
+    global _limit
+    _limit = limit
 
 
 def persistent_store() -> Persistent | None:

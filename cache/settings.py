@@ -33,6 +33,8 @@ class Configuration(NamedTuple):
     on_mismatch: str
     disk: bool
     ways: int = 32
+    parallel: bool = False
+    threads: int | None = None
 
     @property
     def limits(self) -> Limits:
@@ -54,6 +56,10 @@ class Configuration(NamedTuple):
         if not isinstance(new.disk, bool):
             raise TypeError(f"disk must be True or False, not {new.disk!r}")
         count("ways", new.ways, "an integer number of ways")
+        if not isinstance(new.parallel, bool):
+            raise TypeError(f"parallel must be True or False, not {new.parallel!r}; threads= says how many threads")
+        if new.threads is not None:
+            count("threads", new.threads, "an integer number of threads, or None for one on each core")
         return new
 
 

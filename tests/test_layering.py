@@ -18,7 +18,7 @@ INSIDE = {
         ["numpy_rules"], ["complexes", "scipy_rules"], ["captures"], ["steps"], ["record"],
     ],
     "compile": [
-        ["llvm", "loops", "math", "sparse"], ["plan", "scalar"], ["lower", "routines"],
+        ["llvm", "loops", "math", "sparse"], ["duration", "plan", "scalar"], ["lower", "routines"], ["parallel"],
         ["emit", "outline", "reference"],
         ["entry"], ["tapemachine"],
     ],

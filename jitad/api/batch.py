@@ -19,7 +19,7 @@ __all__ = ["batch"]
 
 
 def batch(f: Callable[..., Any] | None = None, in_axes: Any = 0, out_axes: Any = 0, *, on_mismatch: str | None = None,
-          static: Sequence[str] = ()) -> Any:
+          static: Sequence[str] = (), parallel: bool | None = None) -> Any:
     """The function of many examples at once, in one compiled kernel; a decorator with or without arguments.
 
     What a loop over the examples would give, stacked: for chains of a sampler, draws of a posterior, rows of a data
@@ -38,7 +38,7 @@ def batch(f: Callable[..., Any] | None = None, in_axes: Any = 0, out_axes: Any =
     out_axes
         Along which axis of the results: an int, or a tree of them as for `in_axes`. None for what does not depend on
         the example.
-    on_mismatch, static
+    on_mismatch, static, parallel
         As for `jit_grad`. Another number of examples is another shape, for which is compiled again.
 
     Returns
@@ -88,6 +88,7 @@ def batch(f: Callable[..., Any] | None = None, in_axes: Any = 0, out_axes: Any =
                                     f"batch (at {user_line()}); leave out sparse=True, or call it for each example")
         known = inner.subject.settings
         joined = Settings(settings.on_mismatch or known.on_mismatch, (*known.static, *settings.static),
-                          known.background or settings.background)
+                          known.background or settings.background,
+                          known.parallel if settings.parallel is None else settings.parallel)
         return BatchedFunction(given, replace(asked, batch=(axes, *asked.batch)), joined)
-    return transform(f, "value", 0, on_mismatch, static, make=make)
+    return transform(f, "value", 0, on_mismatch, static, parallel=parallel, make=make)

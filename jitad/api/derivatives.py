@@ -18,7 +18,8 @@ Function = Callable[..., Any] | None
 
 
 def jacobian(f: Function = None, argnums: int | Sequence[int] = 0, *, mode: str = "auto", lazy: bool = False,
-             sparse: bool = False, on_mismatch: str | None = None, static: Sequence[str] = ()) -> Any:
+             sparse: bool = False, on_mismatch: str | None = None, static: Sequence[str] = (),
+             parallel: bool | None = None) -> Any:
     """The compiled Jacobian of a function that returns arrays; a decorator with or without arguments.
 
     Parameters
@@ -42,7 +43,7 @@ def jacobian(f: Function = None, argnums: int | Sequence[int] = 0, *, mode: str 
         which are. What is picked by integer arrays that do not depend on the differentiated arguments (``mu[group]``)
         is known to be where they point: other values of them warn and compile again. Where they do depend on them
         (sorting), and in linear algebra, everything may depend on everything.
-    on_mismatch, static
+    on_mismatch, static, parallel
         As for `jit_grad`.
 
     Returns
@@ -81,11 +82,12 @@ def jacobian(f: Function = None, argnums: int | Sequence[int] = 0, *, mode: str 
     """
     _check_mode(mode)
     return transform(f, "sparse_jacobian" if sparse else "jacobian", argnums, on_mismatch, static, mode,
-                     make=_made(lazy, LazyJacobian, sparse))
+                     parallel=parallel, make=_made(lazy, LazyJacobian, sparse))
 
 
 def value_and_jacobian(f: Function = None, argnums: int | Sequence[int] = 0, *, mode: str = "auto",
-                       sparse: bool = False, on_mismatch: str | None = None, static: Sequence[str] = ()) -> Any:
+                       sparse: bool = False, on_mismatch: str | None = None, static: Sequence[str] = (),
+                       parallel: bool | None = None) -> Any:
     """The value and the Jacobian from one kernel: ``(value, jacobian)``. As `jacobian` otherwise.
 
     >>> import numpy as np
@@ -95,7 +97,7 @@ def value_and_jacobian(f: Function = None, argnums: int | Sequence[int] = 0, *, 
     """
     _check_mode(mode)
     return transform(f, "value_and_sparse_jacobian" if sparse else "value_and_jacobian", argnums, on_mismatch, static,
-                     mode, make=_made(False, LazyJacobian, sparse))
+                     mode, parallel=parallel, make=_made(False, LazyJacobian, sparse))
 
 
 def _check_mode(mode: str) -> None:
@@ -112,7 +114,7 @@ def _made(lazy: bool, operator: Any, sparse: bool) -> Any:
 
 
 def hessian(f: Function = None, argnums: int | Sequence[int] = 0, *, lazy: bool = False, sparse: bool = False,
-            on_mismatch: str | None = None, static: Sequence[str] = ()) -> Any:
+            on_mismatch: str | None = None, static: Sequence[str] = (), parallel: bool | None = None) -> Any:
     """The compiled Hessian of a scalar function; a decorator with or without arguments.
 
     All columns go through one kernel together, forward over reverse: what does not depend on the direction, which
@@ -132,7 +134,7 @@ def hessian(f: Function = None, argnums: int | Sequence[int] = 0, *, lazy: bool 
         as far as every element can still be read off, in its own row or in that of its mirror image: a model of
         thousands of effects and a few parameters that all of them share costs a few Hessian-vector products.
         Patterns, and what else there is to say, as for `jacobian`.
-    on_mismatch, static
+    on_mismatch, static, parallel
         As for `jit_grad`.
 
     Returns
@@ -162,11 +164,12 @@ def hessian(f: Function = None, argnums: int | Sequence[int] = 0, *, lazy: bool 
            [ 0., -2.,  2.]])
     """
     return transform(f, "sparse_hessian" if sparse else "hessian", argnums, on_mismatch, static,
-                     make=_made(lazy, LazyHessian, sparse))
+                     parallel=parallel, make=_made(lazy, LazyHessian, sparse))
 
 
 def value_gradient_and_hessian(f: Function = None, argnums: int | Sequence[int] = 0, *, sparse: bool = False,
-                               on_mismatch: str | None = None, static: Sequence[str] = ()) -> Any:
+                               on_mismatch: str | None = None, static: Sequence[str] = (),
+                               parallel: bool | None = None) -> Any:
     """Value, gradient and Hessian from one kernel: ``(value, gradient, hessian)``. As `hessian` otherwise.
 
     >>> import numpy as np
@@ -175,30 +178,30 @@ def value_gradient_and_hessian(f: Function = None, argnums: int | Sequence[int] 
            [ 0., 12.]]))
     """
     return transform(f, "value_gradient_and_sparse_hessian" if sparse else "value_gradient_and_hessian", argnums,
-                     on_mismatch, static, make=_made(False, LazyHessian, sparse))
+                     on_mismatch, static, parallel=parallel, make=_made(False, LazyHessian, sparse))
 
 
 def hvp(f: Function = None, argnums: int | Sequence[int] = 0, *, on_mismatch: str | None = None,
-        static: Sequence[str] = ()) -> Any:
+        static: Sequence[str] = (), parallel: bool | None = None) -> Any:
     """The compiled product of the Hessian with a vector: ``hvp(f)(x, v)``, and ``hvp(f)(*args, v)`` in general.
 
     `v` comes last among the positional arguments and has the structure, shapes and dtypes of the differentiated
     argument, or is a tuple of such for a tuple of `argnums`; so has the product. It costs a small multiple of
-    a gradient, whatever the number of parameters. `on_mismatch`, `static` and errors as for `hessian`;
+    a gradient, whatever the number of parameters. `on_mismatch`, `static`, `parallel` and errors as for `hessian`;
     `ArgumentTypeError` for a `v` of another structure, shape or dtype.
 
     >>> import numpy as np
     >>> hvp(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 2.0]), np.array([1.0, 0.0]))
     array([4., 2.])
     """
-    return transform(f, "hvp", argnums, on_mismatch, static)
+    return transform(f, "hvp", argnums, on_mismatch, static, parallel=parallel)
 
 
 def derivative(f: Function = None, argnums: int = 0, *, on_mismatch: str | None = None,
-               static: Sequence[str] = ()) -> Any:
+               static: Sequence[str] = (), parallel: bool | None = None) -> Any:
     """The compiled derivative with respect to one number of a function that returns anything made of floats.
 
-    The derivative has the structure and shapes of what `f` returns. `on_mismatch` and `static` as for `jit_grad`.
+    The derivative has the structure and shapes of what `f` returns. Options as for `jit_grad`.
 
     Raises
     ------
@@ -213,37 +216,37 @@ def derivative(f: Function = None, argnums: int = 0, *, on_mismatch: str | None 
     >>> derivative(lambda t: {"position": np.array([t, t**2])})(3.0)
     {'position': array([1., 6.])}
     """
-    return transform(f, "derivative", _one(argnums), on_mismatch, static)
+    return transform(f, "derivative", _one(argnums), on_mismatch, static, parallel=parallel)
 
 
 def value_and_derivative(f: Function = None, argnums: int = 0, *, on_mismatch: str | None = None,
-                         static: Sequence[str] = ()) -> Any:
+                         static: Sequence[str] = (), parallel: bool | None = None) -> Any:
     """The value and the derivative from one kernel: ``(value, derivative)``. As `derivative` otherwise.
 
     >>> value_and_derivative(lambda t: t**3)(2.0)
     (8.0, 12.0)
     """
-    return transform(f, "value_and_derivative", _one(argnums), on_mismatch, static)
+    return transform(f, "value_and_derivative", _one(argnums), on_mismatch, static, parallel=parallel)
 
 
 def second_derivative(f: Function = None, argnums: int = 0, *, on_mismatch: str | None = None,
-                      static: Sequence[str] = ()) -> Any:
+                      static: Sequence[str] = (), parallel: bool | None = None) -> Any:
     """The compiled second derivative with respect to one number. As `derivative` otherwise.
 
     >>> second_derivative(lambda t: t**3)(2.0)
     12.0
     """
-    return transform(f, "second_derivative", _one(argnums), on_mismatch, static)
+    return transform(f, "second_derivative", _one(argnums), on_mismatch, static, parallel=parallel)
 
 
 def value_derivative_and_second_derivative(f: Function = None, argnums: int = 0, *, on_mismatch: str | None = None,
-                                           static: Sequence[str] = ()) -> Any:
+                                           static: Sequence[str] = (), parallel: bool | None = None) -> Any:
     """All three from one kernel. As `derivative` otherwise.
 
     >>> value_derivative_and_second_derivative(lambda t: t**3)(2.0)
     (8.0, 12.0, 12.0)
     """
-    return transform(f, "value_derivative_and_second_derivative", _one(argnums), on_mismatch, static)
+    return transform(f, "value_derivative_and_second_derivative", _one(argnums), on_mismatch, static, parallel=parallel)
 
 
 def _one(argnums: Any) -> int:

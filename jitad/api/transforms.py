@@ -15,7 +15,7 @@ __all__ = ["grad", "jit", "jit_grad", "value_and_grad"]
 
 def jit_grad(f: Callable[..., Any] | None = None, argnums: int | Sequence[int] = 0, *,
              on_mismatch: str | None = None, static: Sequence[str] = (), tier: str | None = None,
-             compile: str = "now") -> Any:
+             compile: str = "now", parallel: bool | None = None) -> Any:
     """The compiled gradient of a scalar function; a decorator with or without arguments.
 
     Parameters
@@ -44,6 +44,12 @@ def jit_grad(f: Callable[..., Any] | None = None, argnums: int | Sequence[int] =
         ``"now"``, in the first call (see `tier` for what takes long), or ``"background"``: a thread compiles, and until
         it is done the reference interpreter serves the calls, slowly, with results that agree to rounding. What the
         compiler raises, the next call raises. ``g.compile(*args)`` waits for the code.
+    parallel
+        Whether loops that take longer than about 0.1 ms are divided into parts that run on several cores at the same
+        time: those whose steps write at different places, or add up. By default what `jitad.cache.configure` says,
+        which is no; it also says how many ``threads`` there are. Results agree with those on one core to rounding, and
+        are the same bits in each call, for any number of threads. Calls from more threads at a time, as of samplers,
+        share the cores. Large products of matrices are left to the threads of BLAS.
 
     Returns
     -------
@@ -72,7 +78,7 @@ def jit_grad(f: Callable[..., Any] | None = None, argnums: int | Sequence[int] =
     >>> logp(np.zeros(2), np.array([1.0, 2.0]))
     array([1., 2.])
     """
-    return transform(f, "grad", argnums, on_mismatch, static, tier=tier, compile=compile)
+    return transform(f, "grad", argnums, on_mismatch, static, tier=tier, compile=compile, parallel=parallel)
 
 
 grad = jit_grad
@@ -80,34 +86,35 @@ grad = jit_grad
 
 def value_and_grad(f: Callable[..., Any] | None = None, argnums: int | Sequence[int] = 0, *,
                    on_mismatch: str | None = None, static: Sequence[str] = (), tier: str | None = None,
-                   compile: str = "now") -> Any:
+                   compile: str = "now", parallel: bool | None = None) -> Any:
     """The compiled value and gradient from one sweep: ``(float, gradient)``. As `jit_grad` otherwise.
 
     >>> import numpy as np
     >>> value_and_grad(lambda x: np.sum(x * x))(np.array([1.0, 3.0]))
     (10.0, array([2., 6.]))
     """
-    return transform(f, "value_and_grad", argnums, on_mismatch, static, tier=tier, compile=compile)
+    return transform(f, "value_and_grad", argnums, on_mismatch, static, tier=tier, compile=compile, parallel=parallel)
 
 
 def jit(f: Callable[..., Any] | None = None, *, on_mismatch: str | None = None, static: Sequence[str] = (),
-        tier: str | None = None, compile: str = "now") -> Any:
+        tier: str | None = None, compile: str = "now", parallel: bool | None = None) -> Any:
     """The compiled function itself, which may return arrays and trees of arrays. Options as for `jit_grad`.
 
     >>> import numpy as np
     >>> jit(lambda x: np.exp(x) - 1)(np.zeros(2))
     array([0., 0.])
     """
-    return transform(f, "value", 0, on_mismatch, static, tier=tier, compile=compile)
+    return transform(f, "value", 0, on_mismatch, static, tier=tier, compile=compile, parallel=parallel)
 
 
 def transform(f: Callable[..., Any] | None, what: str, argnums: int | Sequence[int], on_mismatch: str | None,
               static: Sequence[str], mode: str = "", tier: str | None = None, compile: str = "now",
+              parallel: bool | None = None,
               make: Callable[[Callable[..., Any], Request, Settings], Any] = Transformed) -> Any:
     """The function `f` with a request, or a decorator for it; raises `ArgumentTypeError` for options that make no
     sense."""
-    plain = static.__class__ is tuple and not static and on_mismatch is tier is None and mode == "" and compile == "now"
-    if plain and make is Transformed:
+    plain = static.__class__ is tuple and not static and on_mismatch is tier is parallel is None and mode == ""
+    if plain and compile == "now" and make is Transformed:
         known = Transformed.quickly(f, what, argnums)
         if known is not None:
             return known
@@ -119,8 +126,11 @@ def transform(f: Callable[..., Any] | None, what: str, argnums: int | Sequence[i
                                 f"(at {user_line()})")
     if compile not in ("now", "background"):
         raise ArgumentTypeError(f'compile must be "now" or "background", not {compile!r} (at {user_line()})')
+    if parallel is not None and not isinstance(parallel, bool):
+        raise ArgumentTypeError(f"parallel must be True, False, or None for what is configured, not {parallel!r} (at "
+                                f"{user_line()}); how many threads is said by jitad.cache.configure(threads=...)")
     request = Request(what, checked_argnums(argnums), mode, tier=checked_tier(tier))
-    settings = Settings(on_mismatch, tuple(static), compile == "background")
+    settings = Settings(on_mismatch, tuple(static), compile == "background", parallel)
     if f is None:
         return lambda function: make(_plain(function), request, settings)
     return make(_plain(f), request, settings)

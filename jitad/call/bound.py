@@ -296,7 +296,8 @@ def c_function(function: FunctionFamily, arguments: Arguments) -> Any:
         if transformed.subject.request.batch and specialization.output(1).shape != leaf.shape:
             raise SignatureError(f"a C function needs gradients as large as the array that varies: `out_axes` of "
                                  f"`{transformed.__name__}` must be as its in_axes")
-        return Callback(tape.split.main, [leaf, *tape.data], bound, specialization.name)
+        return Callback(tape.split.main, [leaf, *tape.data], bound, specialization.name,
+                        specialization.request.parallel)
 
 
 def tape_and_inputs(bound: BoundFunction, leaf: np.ndarray) -> tuple[Tape, list[Any]]:
@@ -318,4 +319,4 @@ def c_values(bound: BoundFunction, leaf: np.ndarray, kept: int) -> Any:
         tape = bound._tape_of(arguments)
         if tape is None or specialization.output(0).dtype != np.float64:
             return PythonExpansion(leaf.size, kept, bound)
-        return Expansion(tape.split.main, [leaf, *tape.data], bound)
+        return Expansion(tape.split.main, [leaf, *tape.data], bound, specialization.request.parallel)

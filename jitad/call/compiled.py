@@ -119,7 +119,8 @@ class CompiledTape:
         """The kernel with its program, which one from the disk does not have."""
         from jitad.compile.entry.kernel import Kernel
 
-        return self._kernel if isinstance(self._kernel, Kernel) else Kernel(self.tape, self._kernel.kinds)
+        return self._kernel if isinstance(self._kernel, Kernel) else Kernel(
+            self.tape, self._kernel.kinds, parallel=self._specialization.request.parallel)
 
     @property
     def kernel(self) -> Any:

@@ -215,7 +215,7 @@ class Ladder(Called):
         reasons, how = self._reasons(arguments), self.on_mismatch
         if reasons and how == "error":
             report(self.__name__, reasons, how)
-        target, request = self.subject.target, self.subject.request
+        target, request = self.subject.target, self.subject.settled
         ways = self._ways(self.subject.key(arguments.signature))
         found = stored.load(target, request, arguments) or build(
             target, request, arguments, merged(way.loops for way in ways))
@@ -242,7 +242,7 @@ class Ladder(Called):
         reasons = self._reasons(arguments)
         if self.on_mismatch == "error":
             report(self.__name__, reasons, "error")
-        made = build(self.subject.target, self.subject.request, arguments, merged(way.loops for way in ways))
+        made = build(self.subject.target, self.subject.settled, arguments, merged(way.loops for way in ways))
         made.passing = True
         cache.store.note_miss(self.subject.owner, reasons, building=False)
         if not any(way.crowded for way in ways):

@@ -18,6 +18,7 @@ Update      ``buffer[index] = buffer[index] op expr``
 Fill        every element of a buffer is set to a number
 Loop        ``for variable in range(start, stop)``; `step` greater than one only
             on the loops over blocks
+Portions    a loop whose steps may run at the same time, on several cores: they write at different places
 Stop        leave the loop around unless the condition holds
 Transpose   a matrix between two buffers: ``target[t + c * rows + r] = source[s + r * columns + c]``
 CallRoutine a routine of the runtime on whole buffers (factorizations, BLAS)
@@ -132,6 +133,14 @@ class Loop:
     stop: Expr | int
     body: list[Statement]
     step: int = 1
+
+
+@dataclass
+class Portions(Loop):
+    """The buffers `own` hold, in each step, what that step has written. `time` is that of all, in ns on one core."""
+
+    own: tuple[Buffer, ...] = ()
+    time: float = 0.0
 
 
 @dataclass

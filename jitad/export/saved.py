@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from jitad import cache
 from jitad.cache.keys.captures import Plan
 from jitad.cache.keys.signature import Signature
 from jitad.call.build.specialization import Specialization
@@ -77,7 +78,8 @@ class SavedTape:
                  result: Result) -> None:
         self.__name__ = self.__qualname__ = name
         self._arguments, self._captured = arguments, tuple(captured)
-        self._specialization = Specialization(name, Request("value"), Signature.of(()), tape.names, (), (), (), tape,
+        request = Request("value", parallel=cache.configuration().parallel)
+        self._specialization = Specialization(name, request, Signature.of(()), tape.names, (), (), (), tape,
                                               Plan(), result, guarded=bool(tape.guards))
 
     @property

@@ -234,9 +234,9 @@ def test_the_default_warning_has_the_callers_line():
 
 def test_configure_changes_what_is_given(own_store):
     default = cache.configuration()
-    assert default == (1024, 512 * 1024**2, "lru", None, 128, "warn", default.disk, 32)
+    assert default == (1024, 512 * 1024**2, "lru", None, 128, "warn", default.disk, 32, False, None)
     assert cache.configure(maxbytes=None, per_function=7, on_mismatch="error", disk=False) is None
-    assert cache.configuration() == (1024, None, "lru", None, 7, "error", False, 32)
+    assert cache.configuration() == (1024, None, "lru", None, 7, "error", False, 32, False, None)
     cache.configure(policy="ttl", ttl=3)
     cache.configure(maxsize=5, ttl=4.5)
     assert cache.configuration()[:5] == (5, None, "ttl", 4.5, 7) == own_store.limits

@@ -57,7 +57,8 @@ class BoundTape:
         with gate, uncollected(), self.specialization.lock:
             kernels = self.specialization.bound
             if key not in kernels:
-                kernels[key] = BoundKernel(self.split.main, kinds, len(self.free), self.specialization.name)
+                kernels[key] = BoundKernel(self.split.main, kinds, len(self.free), self.specialization.name,
+                                           self.specialization.request.parallel)
         return kernels[key]
 
     @cached_property

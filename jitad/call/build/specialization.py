@@ -175,7 +175,8 @@ class Specialization:
             if self.machine is not None:
                 kernel = MachineKernel(self.machine, kinds)
             else:
-                kernel = Kernel(self.tape, kinds, quick=tier == "machine" or (quick and not tier and slow(self.tape)))
+                kernel = Kernel(self.tape, kinds, quick=tier == "machine" or (quick and not tier and slow(self.tape)),
+                                parallel=self.request.parallel)
             kernel.call                                  # noqa: B018  compiles
         return kernel
 

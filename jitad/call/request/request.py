@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -52,7 +52,7 @@ SEEDS = {"hvp": "v", "vjp": "ct", "jvp": "tangents", "pushforward": "tangents"}
 class Request:
     """What is asked of a function, a key of `PARTS`; with respect to which arguments; in which mode, for Jacobians;
     for batches of examples along which axes, the outermost batch first; on which of `TIERS`, if that is not to be
-    chosen by what the function does.
+    chosen by what the function does; whether on several cores, which `Subject.settled` fills in.
 
     What has a name in `SEEDS` takes one more positional argument, the last: the vector, cotangent or tangents."""
 
@@ -61,6 +61,12 @@ class Request:
     mode: str = ""
     batch: tuple[Axes, ...] = ()
     tier: str = ""
+    parallel: bool = False
+
+    def __setstate__(self, state: list[Any]) -> None:
+        """Pickles of earlier versions lack the last fields."""
+        for n, known in enumerate(fields(self)):
+            object.__setattr__(self, known.name, state[n] if n < len(state) else known.default)
 
     @property
     def parts(self) -> tuple[Any, ...]:
@@ -107,11 +113,12 @@ class Request:
 
 class Settings(NamedTuple):
     """What the user chose for one function: how to meet a mismatch (None: as configured), which captured names stand
-    for themselves, and whether to compile in the background."""
+    for themselves, whether to compile in the background, and whether to run on several cores (None: as configured)."""
 
     on_mismatch: str | None = None
     static: tuple[str, ...] = ()
     background: bool = False
+    parallel: bool | None = None
 
 
 DEFAULTS = Settings()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from jitad import cache
 from jitad.cache.keys.identity import Target, code_key, unwrap
 from jitad.cache.keys.signature import Signature
 from jitad.call.request.operands import calling, is_foreign, signature_of
@@ -45,9 +46,15 @@ class Subject:
         """The name in the cache, which is that of the function."""
         return code_key(self.target.function) if self.inner is None else f"gradient of {owner_of(self.inner)}"
 
+    @property
+    def settled(self) -> Request:
+        """The request, with what is configured now where the function's own settings leave it open."""
+        parallel = self.settings.parallel
+        return replace(self.request, parallel=cache.configuration().parallel if parallel is None else parallel)
+
     def key(self, signature: Signature) -> Any:
         """The key under which the cache has specializations for a signature."""
-        return self.request, self.settings.static, self.target.shape, signature
+        return self.settled, self.settings.static, self.target.shape, signature
 
     def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
         """A call taken apart."""

@@ -29,7 +29,7 @@ class Improvement(threading.Thread):
 
     def __init__(self, specialization: Specialization, kinds: tuple[Any, ...]):
         super().__init__(name=f"jitad waits for a kernel of {specialization.name}", daemon=True)
-        self.tape, self.kinds = specialization.tape, kinds
+        self.tape, self.kinds, self.parallel = specialization.tape, kinds, specialization.request.parallel
         self.specialization = weakref.ref(specialization)        # nobody waits for what the cache has dropped
 
     def run(self) -> None:
@@ -45,7 +45,7 @@ class Improvement(threading.Thread):
         with gate:                                       # a fork while this imports would leave its locks held
             from jitad.compile.entry.worker import answer, message, start
 
-        sent = message(self.tape, self.kinds)
+        sent = message(self.tape, self.kinds, self.parallel)
         with gate, _alive:
             if _ended:
                 return None

@@ -52,7 +52,7 @@ def first_key(target: Target, request: Request, arguments: Arguments) -> str | N
     """The key under which the plans of a call lie, or None if the call means nothing in another process."""
     try:
         return fingerprint((code_key(target.function), target.shape, request.what, request.argnums, request.mode,
-                            repr(request.batch), arguments.signature, *_build()))
+                            request.parallel, repr(request.batch), arguments.signature, *_build()))
     except (Unstorable, UnknownLayout):
         return None
 

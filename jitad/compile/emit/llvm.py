@@ -8,13 +8,14 @@ status. It is called by the entry in the same module (`jitad.compile.entry.emit`
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from jitad.compile.emit.calls import emit_calls
 from jitad.compile.emit.loop_hints import NO_LANES, Hint, loop_hints
+from jitad.compile.emit.parts import emit_parts
 from jitad.compile.emit.transpose import emit_transpose
 from jitad.compile.llvm import ir
 from jitad.compile.llvm.builder import CONTRACT, FREE_ORDER, IRBuilder
@@ -33,6 +34,7 @@ from jitad.compile.loops import (
     Let,
     Loop,
     Note,
+    Portions,
     Program,
     Return,
     SetElement,
@@ -68,22 +70,24 @@ def parameter_types(program: Program) -> list[ir.Type]:
     return kinds
 
 
-def emit_llvm(program: Program, module: ir.Module, name: str, piece: bool = False) -> ir.IRFunction:
-    """Build the kernel of `program` in `module`; or a `piece` of one, which is called from there alone."""
+def emit_llvm(program: Program, module: ir.Module, name: str, piece: bool = False,
+              constants: Mapping[str, tuple[Buffer, Any]] | None = None) -> ir.IRFunction:
+    """Build the kernel of `program` in `module`; or a `piece` of one, which is called from there alone, and knows the
+    `constants` that are in the module."""
     function = ir.IRFunction(module, INT64, parameter_types(program), name, "internal" if piece else "",
                              "nounwind noinline" if piece else "", apart=True)
-    _Emitter(program, function).run()
+    _Emitter(program, function, constants or {}).run()
     return function
 
 
 class _Emitter:
-    def __init__(self, program: Program, function: ir.IRFunction):
+    def __init__(self, program: Program, function: ir.IRFunction, constants: Mapping[str, tuple[Buffer, Any]]):
         self.program, self.function = program, function
         self.slots = IRBuilder(function, function.append_basic_block("entry"))       # for what is on the stack
         self.body = function.append_basic_block("body")
         self.builder = IRBuilder(function, self.body)
-        self.buffers: dict[str, Buffer] = {}
-        self.pointers: dict[str, Any] = {}
+        self.buffers: dict[str, Buffer] = {name: b for name, (b, _) in constants.items()}
+        self.pointers: dict[str, Any] = {name: pointer for name, (_, pointer) in constants.items()}
         self.strides: dict[str, list[Any]] = {}
         self.variables: dict[str, Any] = {}
         self.accumulators: dict[str, Any] = {}
@@ -323,6 +327,18 @@ class _Emitter:
         kind = emit_llvm(program, own, PIECE).type.pointee
         module.held.append(compile_once(own, "(piece)"))
         return ir.function_at(module.held[-1].address(PIECE), kind)
+
+    def _portions(self, s: Portions) -> None:
+        def arguments(p: Buffer | tuple[str, str]) -> list[Any]:
+            if isinstance(p, Buffer):
+                return [self.pointers[p.name], *(self.strides[p.name] if p.order == "A" else [])]
+            return [self._to_memory(self.value(Expr("var", (p[0],), p[1])), p[1])]
+
+        def emit(program: Program, module: ir.Module, name: str) -> ir.IRFunction:
+            known = {name: (b, self.pointers[name]) for name, b in self.buffers.items() if b.kind == "constant"}
+            return emit_llvm(program, module, name, piece=True, constants=known)
+        status = emit_parts(self.builder, s, self.buffers, arguments, emit)
+        self._unless(self.builder.icmp_signed("==", status, INT64(0)), status)
 
     def _stop(self, s: Stop) -> None:
         further = self.function.append_basic_block("further")

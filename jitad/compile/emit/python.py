@@ -150,7 +150,8 @@ class _Printer:
                 self._bound(s.stop)]
             if s.step != 1:
                 bounds.append(str(s.step))
-            return [f"for {s.variable} in range({', '.join(bounds)}):", *self._block(s.body, 1)]
+            own = [f"    {b.name} = np.empty({b.size}, {NUMPY_TYPES[b.dtype]})" for b in getattr(s, "own", ())]
+            return [f"for {s.variable} in range({', '.join(bounds)}):", *own, *self._block(s.body, 1)]
         if isinstance(s, Stop):
             return [f"if not ({self.expr(s.condition)}):", "    break"]
         if isinstance(s, Transpose):

@@ -26,7 +26,7 @@ from jitad.compile.llvm.ir import INT64
 from jitad.compile.llvm.native import Native
 from jitad.compile.llvm.object_cache import compile_cached
 from jitad.compile.loops import Buffer, Program
-from jitad.compile.lower.lower import program_of
+from jitad.compile.parallel.divide import program_for
 from jitad.primitives.custom import has_code
 from jitad.tape.tape import Tape
 
@@ -55,14 +55,15 @@ def order_of(x: Any) -> str:
 class BoundKernel:
     """The compiled form of a tape whose `free` first inputs vary; `kinds` are those of all inputs.
 
-    The code knows nothing of the bound data but shapes and order, so it serves any number of them.
+    The code knows nothing of the bound data but shapes and order, so it serves any number of them. `parallel` as for
+    `Kernel`.
     """
 
     saved = True
 
-    def __init__(self, tape: Tape, kinds: tuple[ArgumentType, ...], free: int, name: str):
-        self.tape, self.kinds, self.free, self.name = tape, kinds, free, name
-        self.program: Program = program_of(tape, tuple(map(layout_of, kinds)))
+    def __init__(self, tape: Tape, kinds: tuple[ArgumentType, ...], free: int, name: str, parallel: bool = False):
+        self.tape, self.kinds, self.free, self.name, self.parallel = tape, kinds, free, name, parallel
+        self.program: Program = program_for(tape, tuple(map(layout_of, kinds)), parallel)
 
     @cached_property
     def _native(self) -> Native | None:
@@ -90,7 +91,7 @@ class BoundKernel:
             otherwise = raising(otherwise, self.tape)
         if native is not None:
             return python_function(native, None, otherwise, data=(b"".join(map(word, data)), data))
-        kernel = Kernel(self.tape, self.kinds).call
+        kernel = Kernel(self.tape, self.kinds, parallel=self.parallel).call
 
         def call(*args: Any, **kwargs: Any) -> Any:
             try:

@@ -41,16 +41,16 @@ class Callback(Addressed):
     """`address` and `data` of the C function of a tape with outputs (value, gradient).
 
     `inputs` are the tape's inputs, of which the first is the one that varies;
-    `otherwise(x) -> (value, gradient)` serves what the kernel does not, and `name` is the function's. The object keeps
-    the code and the bound arrays alive; it must outlive every call. Of a batch there are several values, one for each
-    example, and the array that varies has any shape.
+    `otherwise(x) -> (value, gradient)` serves what the kernel does not, and `name` is the function's; `parallel` as for
+    `Kernel`. The object keeps the code and the bound arrays alive; it must outlive every call. Of a batch there are
+    several values, one for each example, and the array that varies has any shape.
     """
 
     def __init__(self, tape: Tape, inputs: Sequence[Any], otherwise: Callable[[np.ndarray], tuple[Any, np.ndarray]],
-                 name: str):
+                 name: str, parallel: bool = False):
         vector, bound = in_orders(inputs)
         module = ir.Module()
-        program, sweep = sweep_of(tape, [vector, *bound], module)
+        program, sweep = sweep_of(tape, [vector, *bound], module, parallel)
         values = tape.nodes[tape.outputs[0]].aval.size
         _build(module, sweep, program, vector.size, values, branches=asks(tape))
         self._native = compile_cached(module, name, tape.nodes)

@@ -21,7 +21,7 @@ from jitad.compile.llvm.native import object_file
 from jitad.compile.llvm.symbols import named_in
 from jitad.compile.llvm.workspace import standalone
 from jitad.compile.loops import Buffer, Program
-from jitad.compile.lower.lower import program_of
+from jitad.compile.parallel.divide import program_for
 from jitad.compile.routines.opaque import taken
 from jitad.errors import UnsupportedOperationError
 from jitad.primitives.custom import has_code
@@ -40,9 +40,9 @@ class Addressed:
                         "and take its `cfunc` there")
 
 
-def sweep_of(tape: Tape, inputs: Sequence[Any], module: ir.Module) -> tuple[Program, ir.IRFunction]:
+def sweep_of(tape: Tape, inputs: Sequence[Any], module: ir.Module, parallel: bool) -> tuple[Program, ir.IRFunction]:
     """The program of a tape for inputs that lie in memory as these do, and its function in a module."""
-    program = program_of(tape, tuple(map(order_of, inputs)))
+    program = program_for(tape, tuple(map(order_of, inputs)), parallel)
     sweep = emit_llvm(program, module, "jitad_sweep")
     sweep.linkage = "internal"
     return program, sweep
@@ -125,7 +125,7 @@ def object_code(functions: Mapping[str, tuple[Tape, Sequence[Any]]]) -> bytes:
 
 def _standalone(module: ir.Module, name: str, tape: Tape, inputs: Sequence[Any]) -> None:
     vector, bound = in_orders(inputs)
-    program = program_of(tape, tuple(map(order_of, (vector, *bound))))
+    program = program_for(tape, tuple(map(order_of, (vector, *bound))), parallel=False)
     sweep = emit_llvm(program, module, f"{name}_sweep")
     sweep.linkage = "internal"
     outputs = [DOUBLE.as_pointer()] * len(tape.outputs)

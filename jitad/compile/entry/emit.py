@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from functools import reduce
 from typing import Any
 
+from jitad.compile.duration import estimated_time
 from jitad.compile.emit.llvm import MEMORY
 from jitad.compile.entry.arguments import ALIGNED, C_ORDER, F_ORDER, ArgumentType
 from jitad.compile.entry.call import ENTRY
@@ -19,23 +20,7 @@ from jitad.compile.entry.layout import CELLS, WORD, Layout
 from jitad.compile.llvm import ir
 from jitad.compile.llvm.builder import IRBuilder
 from jitad.compile.llvm.ir import INT32, INT64, RAW
-from jitad.compile.loops import (
-    DTYPE_TAGS,
-    Accumulator,
-    Buffer,
-    CallRoutine,
-    Calls,
-    Combine,
-    Fill,
-    Let,
-    Loop,
-    Program,
-    Return,
-    SetElement,
-    Statement,
-    Transpose,
-    Update,
-)
+from jitad.compile.loops import DTYPE_TAGS, Buffer, Program
 from jitad.tape.expr import Expr
 
 WORTH_RELEASING = 5000.0       # ns of work from which the GIL is released around the sweep
@@ -304,54 +289,3 @@ class EntryWriter:
         if value.type != INT64:
             value = self.builder.sext(value, INT64) if signed else self.builder.zext(value, INT64)
         return self.call("PyLong_FromLongLong" if signed else "PyLong_FromUnsignedLongLong", POINTER, value)
-
-
-# --- the work of a program -----------------------------------------------------------------------
-OPERATION, FUNCTION = 0.3, 2.5        # ns for arithmetic and for a math function
-LANES = 4                             # how many of them at once in a loop
-CHEAP = frozenset("const var load add sub mul neg abs lt le gt ge eq ne and or xor not select cast min bits unbits "
-                  "copysign shl ashr lshr floor ceil trunc rint".split())
-
-
-def estimated_time(program: Program) -> float:
-    """ns that a sweep may take, within a factor of a few."""
-    return _time(program.body, {b.name: b.size for b in (*program.parameters, *program.outputs, *program.buffers)
-                                if isinstance(b, Buffer)}, 64)
-
-
-def _time(body: Iterable[Statement], sizes: dict[str, int], block: int) -> float:
-    total, seen = 0.0, set[Expr]()
-    for s in body:
-        if isinstance(s, Loop):
-            if isinstance(s.start, int) and isinstance(s.stop, int):
-                turns = -(-(s.stop - s.start) // s.step)
-            else:
-                turns = block
-            share = 1 if any(isinstance(inner, Loop) for inner in s.body) else LANES
-            total += max(turns, 0) * _time(s.body, sizes, s.step if s.step > 1 else block) / share
-        elif isinstance(s, CallRoutine):
-            total += 150 + 0.1 * max((sizes[b] for b in s.buffers), default=0) ** 1.5
-        elif isinstance(s, Calls):
-            total += sum(20 + 0.5 * max([a for a in given if isinstance(a, int)], default=1) for _, given in s.rows)
-        elif isinstance(s, Transpose):
-            total += 0.2 * s.rows * s.columns
-        elif isinstance(s, Fill):
-            total += 0.1 * sizes[s.buffer]
-        elif isinstance(s, (Let, Combine, SetElement, Update)):
-            total += _expression(s.expr, seen)
-        elif isinstance(s, Accumulator):
-            total += _expression(s.first, seen)
-        elif isinstance(s, Return):
-            total += _expression(s.condition, seen)
-    return total
-
-
-def _expression(e: Expr, seen: set[Expr]) -> float:
-    total, stack = 0.0, [e]
-    while stack:
-        e = stack.pop()
-        if e not in seen:
-            seen.add(e)
-            total += OPERATION if e.op in CHEAP else FUNCTION
-            stack += [a for a in e.args if a.__class__ is Expr]
-    return total

@@ -42,10 +42,11 @@ class Expansion(Addressed):
     """`address` of the C function of a tape with one vector as output; `inputs` are the tape's, of which the first
     varies, ``otherwise(x)`` serves what the kernel does not. Must outlive every call."""
 
-    def __init__(self, tape: Tape, inputs: Sequence[Any], otherwise: Callable[[np.ndarray], np.ndarray]):
+    def __init__(self, tape: Tape, inputs: Sequence[Any], otherwise: Callable[[np.ndarray], np.ndarray],
+                 parallel: bool = False):
         vector, bound = in_orders(inputs)
         module = ir.Module()
-        program, sweep = sweep_of(tape, [vector, *bound], module)
+        program, sweep = sweep_of(tape, [vector, *bound], module, parallel)
         kept = tape.nodes[tape.outputs[0]].aval.size
         self._kept = bound, tape
         self._otherwise = _FALLBACK(_filling(otherwise, vector.size, kept))

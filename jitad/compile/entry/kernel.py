@@ -22,8 +22,8 @@ from jitad.compile.entry.relay import relaying
 from jitad.compile.llvm.ir import Module
 from jitad.compile.llvm.native import Native, compile_module
 from jitad.compile.loops import CallRoutine, Calls, Loop, Program, Statement
-from jitad.compile.lower.lower import program_of
 from jitad.compile.outline.outline import outlined
+from jitad.compile.parallel.divide import program_for
 from jitad.primitives.custom import has_code
 from jitad.tape.tape import Tape
 
@@ -34,6 +34,7 @@ SWEEP = "jitad_sweep"
 class Kernel:
     """The compiled form of one tape for arguments of one layout.
 
+    It is `quick` to compile, or its long loops run on several cores (`parallel`).
     `call(*inputs)` returns the outputs (arrays fresh, 0-d ones as numbers), a tuple if
     there are several. Raises `kernel_errors.Miss` if an argument's type or shape is not the tape's.
     """
@@ -43,6 +44,7 @@ class Kernel:
     seconds: float = 0.0
     saved: bool = False
     quick: bool = False
+    parallel: bool = False
 
     @property
     def tier(self) -> str:
@@ -50,7 +52,8 @@ class Kernel:
 
     @cached_property
     def program(self) -> Program:
-        return (outlined if self.quick else program_of)(self.tape, tuple(map(layout_of, self.kinds)))
+        layouts = tuple(map(layout_of, self.kinds))
+        return outlined(self.tape, layouts) if self.quick else program_for(self.tape, layouts, self.parallel)
 
     @cached_property
     def source(self) -> str:

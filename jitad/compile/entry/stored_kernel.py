@@ -8,6 +8,7 @@ from jitad.compile.entry.arguments import ArgumentType
 from jitad.compile.entry.call import python_function
 from jitad.compile.llvm import workspace  # noqa: F401  (tells how code finds its memory)
 from jitad.compile.llvm.native import load_code
+from jitad.compile.parallel import pool  # noqa: F401  (and its threads)
 
 
 class StoredKernel:

@@ -48,11 +48,11 @@ def can_work(tape: Tape) -> bool:
     return runs and not has_code(tape.nodes)
 
 
-def message(tape: Tape, kinds: tuple[ArgumentType, ...]) -> bytes:
+def message(tape: Tape, kinds: tuple[ArgumentType, ...], parallel: bool) -> bytes:
     """What is sent to the process."""
     sent = io.BytesIO()
     pickle.dump(sys.path, sent)
-    _Pickler(sent).dump((tape, kinds))
+    _Pickler(sent).dump((tape, kinds, parallel))
     return sent.getvalue()
 
 
@@ -88,9 +88,9 @@ def work() -> None:
         os.nice(NICE)
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)                                       # whatever is printed does not come between
-    tape, kinds = _Unpickler(sys.stdin.buffer).load()
+    tape, kinds, parallel = _Unpickler(sys.stdin.buffer).load()
     threading.Thread(target=_leave_with, args=(sys.stdin.buffer,), daemon=True).start()
-    kernel = Kernel(tape, kinds)
+    kernel = Kernel(tape, kinds, parallel=parallel)
     code = kernel.native.code
     out.write(len(code).to_bytes(8, "little") + bytes([kernel.routines]) + code)
     out.flush()

@@ -12,7 +12,7 @@ from jitad.tape.types import TABLE
 VARIABLES = (*"ijklmnpq", *(f"i_{place}" for place in range(8, 64)))       # of the loops, outermost first
 RESERVED = frozenset((
     *keyword.kwlist, *EXPANSIONS, *VARIABLES,
-    *"block end lane status np base64 zlib range min max abs len".split(),
+    *"block end lane part turn first last status np base64 zlib range min max abs len".split(),
     *"select accumulate maximum minimum logical_not quotient bits unbits".split(),
     *"floor ceil trunc rint copysign fmod sqrt".split(),
     *(name for name, row in TABLE.items() if row.kind == "call")))

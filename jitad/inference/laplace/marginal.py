@@ -43,7 +43,7 @@ class Marginal:
         self.data = data
         self.sizes = tuple(sum(p.end - p.begin for p in parts if p.random is kind) for kind in (False, True))
         self.joint = loss_of(call, parts, jacobian)
-        silent = {"on_mismatch": "silent"}
+        silent: dict[str, Any] = {"on_mismatch": "silent"}
         self._newton = value_gradient_and_hessian(self.joint, 1, sparse=True, **silent)
         self._joint_value = jit(self.joint, **silent)
         slope = jit_grad(self.joint, 1, **silent)

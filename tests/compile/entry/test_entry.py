@@ -15,11 +15,12 @@ import numpy as np
 import pytest
 
 from jitad import cache, jit, jit_grad
+from jitad.compile.duration import estimated_time
 from jitad.compile.entry import kernel as runtime
 from jitad.compile.entry import layout as entry_layout
 from jitad.compile.entry.arguments import argument_type, layout_of
 from jitad.compile.entry.call import python_function
-from jitad.compile.entry.emit import WORTH_RELEASING, estimated_time
+from jitad.compile.entry.emit import WORTH_RELEASING
 from jitad.compile.entry.kernel import Kernel
 from jitad.compile.entry.kernel_errors import SignatureMiss, StatusMiss
 from jitad.compile.entry.layout import UnknownLayout, layout
