@@ -9,6 +9,7 @@ from jitad.trace.scipy_rules import (
     matrix_functions,
     special,
     structured,
+    trees,
 )
 from jitad.trace.scipy_rules.images import functions as images
 from jitad.trace.scipy_rules.interpolate import functions as interpolate
@@ -17,4 +18,4 @@ from jitad.trace.scipy_rules.solvers import functions as solvers
 from jitad.trace.scipy_rules.sparse import functions as sparse
 
 __all__ = ["descriptive", "distance", "factors", "harmonics", "images", "integrate", "interpolate", "linalg",
-           "matrix_functions", "signal", "solvers", "sparse", "special", "structured"]
+           "matrix_functions", "signal", "solvers", "sparse", "special", "structured", "trees"]

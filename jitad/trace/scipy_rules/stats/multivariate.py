@@ -69,7 +69,7 @@ def _dimension(mean: Any, cov: Any) -> int:
     return int(cov.shape[0]) if np.ndim(cov) >= 2 else 1
 
 
-def _location_and_matrix(mean: Any, cov: Any, name: str) -> tuple[Any, Any]:
+def location_and_matrix(mean: Any, cov: Any, name: str) -> tuple[Any, Any]:
     """(vector, matrix) as SciPy makes them of what was given; a plain number or vector stays what it is."""
     dim = _dimension(mean, cov)
     mean = np.zeros(dim) if mean is None else mean
@@ -90,7 +90,7 @@ def _location_and_matrix(mean: Any, cov: Any, name: str) -> tuple[Any, Any]:
     return mean, cov
 
 
-class _Matrix:
+class PositiveMatrix:
     """Logarithm of the determinant of a positive definite matrix, and its square root at work."""
 
     def __init__(self, cov: Any, dim: int) -> None:
@@ -133,7 +133,7 @@ def solved(factor: Any, b: Any, trans: Any = "N") -> Any:
     return np.linalg.solve(factor if trans == "N" else factor.T, b)
 
 
-def _deviation(x: Any, mean: Any) -> Any:
+def deviation(x: Any, mean: Any) -> Any:
     """x - mean with the last axis along the dimensions; vectors of points for one dimension are columns."""
     if x.ndim == 1 and mean.shape[0] == 1:
         x = x.reshape(-1, 1)
@@ -161,7 +161,7 @@ class _Semidefinite:
         null = values <= 1e-3 * self.eps
         self.null, top, self.rest = (stopped(v) if builder_in(v) is not None else v for v in (
             (vectors * null) @ vectors.T, top, np.sum(null)))
-        self.full = _Matrix(cov + top * self.null, dim)
+        self.full = PositiveMatrix(cov + top * self.null, dim)
         onto = solved(self.full.factor, solved(self.full.factor, top * self.null), "T")
         tilt = np.linalg.slogdet(np.eye(dim) - self.null + onto.T @ onto)[1]
         self.log_det = self.full.log_det + tilt - self.rest * (np.log(top) + LOG_2PI)
@@ -175,9 +175,9 @@ class _Semidefinite:
 @rule("multivariate_normal.logpdf")
 def _normal(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
     x, mean, cov = floats(x, mean, 1 if cov is None else cov)
-    mean, cov = _location_and_matrix(mean, cov, "mean")
-    dev = _deviation(x, mean)
-    matrix = (_Semidefinite if allow_singular else _Matrix)(cov, mean.shape[0])
+    mean, cov = location_and_matrix(mean, cov, "mean")
+    dev = deviation(x, mean)
+    matrix = (_Semidefinite if allow_singular else PositiveMatrix)(cov, mean.shape[0])
     return squeezed(-0.5 * (mean.shape[0] * LOG_2PI + matrix.log_det + matrix.squares(dev)))
 
 
@@ -187,8 +187,8 @@ exponential("multivariate_normal.pdf", _normal)
 @rule("multivariate_normal.entropy")
 def _normal_entropy(mean: Any = None, cov: Any = 1) -> Any:
     mean, cov = floats(mean, 1 if cov is None else cov)
-    mean, cov = _location_and_matrix(mean, cov, "mean")
-    return 0.5 * (mean.shape[0] * (LOG_2PI + 1.0) + _Matrix(cov, mean.shape[0]).log_det)
+    mean, cov = location_and_matrix(mean, cov, "mean")
+    return 0.5 * (mean.shape[0] * (LOG_2PI + 1.0) + PositiveMatrix(cov, mean.shape[0]).log_det)
 
 
 def _log_ratio(x: Any, dim: int) -> Any:
@@ -207,10 +207,10 @@ def _student(x: Any, loc: Any = None, shape: Any = 1, df: Any = 1) -> Any:
     if np.isnan(df):
         raise ValueError("'df' is 'nan' but must be greater than zero or 'np.inf'.")
     x, loc, shape, df = floats(x, loc, 1 if shape is None else shape, df)
-    loc, shape = _location_and_matrix(loc, shape, "loc")
+    loc, shape = location_and_matrix(loc, shape, "loc")
     dim, df = loc.shape[0], finite_df(df)
-    matrix = _Matrix(shape, dim)
-    tail = 0.5 * (df + dim) * np.log1p(matrix.squares(_deviation(x, loc)) / df)
+    matrix = PositiveMatrix(shape, dim)
+    tail = 0.5 * (df + dim) * np.log1p(matrix.squares(deviation(x, loc)) / df)
     return squeezed(_log_ratio(0.5 * df, dim) - 0.5 * matrix.log_det - tail)
 
 

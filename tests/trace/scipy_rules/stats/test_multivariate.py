@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import scipy.stats as st
 
-from jitad import grad, hessian, jit
+from jitad import grad, hessian, jit, value_and_grad
 from jitad.cache.keys.identity import unwrap
+from jitad.errors import UnsupportedOperationError
 from jitad.passes.differentiate.modes import pullback
 from jitad.tape.builder import Builder
 from jitad.tape.evaluate import GuardMiss, evaluate
@@ -58,6 +59,9 @@ CASES = [
     (lambda x, s, m, l, a, b: st.normal_inverse_gamma.logpdf(x, s, m, l, a, b),
      (x, mu**2 + 0.1, 0.3, 2.0, 1.5, np.array([0.7, 1.0, 2.0]))),
     (lambda x, s: st.normal_inverse_gamma.pdf(x, s), (x, mu)),
+    (lambda x, m, c: mvn.cdf(x, m, [[1 + c[0] ** 2, c[1]], [c[1], 1.5]]), (X[:, :2], mu[:2], p[1:])),
+    (lambda x, c: mvn([0.2, -0.1], [[1.0, -c], [-c, 1.0]]).logcdf(x, lower_limit=x - 1.0), (X[:2, :2] / 4, 0.6)),
+    (lambda x, m, s: mvn.cdf(x, m, s), (0.3, 0.4, 1.3)),
     (lambda x, a: dirichlet.logpdf(x, a), (p, alpha)), (lambda x, a: dirichlet(a).logpdf(x), (D, alpha)),
     (lambda x, a: dirichlet.pdf(x, a), (D[:2], alpha)), (lambda a: dirichlet.logpdf([0.2, 0.3], a), (alpha,)),
     (lambda a: dirichlet.mean(a), (alpha,)), (lambda a: dirichlet(a).var(), (alpha,)),
@@ -182,3 +186,21 @@ def test_a_point_that_leaves_the_simplex_is_noticed_later():
         evaluate(tape, p * 1.01, alpha)
     with pytest.raises(GuardMiss):
         evaluate(tape, p, -alpha)
+
+
+def test_two_normal_variables_below_bounds():
+    """The integral of the density, up to strong correlations and far from the middle; its derivative by the correlation
+    is the density."""
+    def exactly(h, k, r):
+        rest = mp.sqrt(1 - mp.mpf(r) ** 2)
+        steep = [k / r + s * 8 * rest for s in (-1, 0, 1)] if r else []
+        return mp.quad(lambda t: mp.npdf(t) * mp.ncdf((k - r * t) / rest), sorted({-14, h, *(
+            s for s in steep if -14 < s < h)}))
+    for h, k, r in ((0.3, -0.5, 0.0), (0.7, 0.71, 0.999), (-1.2, 1.1, -0.97), (1.5, -0.4, 0.92), (-5.0, -6.0, 0.93)):
+        cdf = lambda c, h=h, k=k: mvn.cdf([h, k], cov=[[1.0, c], [c, 1.0]])
+        value, slope = interpreted(value_and_grad(cdf), (r,))
+        np.testing.assert_allclose(value, float(exactly(h, k, r)), rtol=1e-12, atol=1e-16)
+        np.testing.assert_allclose(slope, mvn.pdf([h, k], cov=[[1.0, r], [r, 1.0]]), rtol=1e-11, atol=1e-15)
+    assert jit(lambda x: mvn.cdf(x, cov=np.eye(2)))(np.array([np.inf, 0.0])) == 0.5
+    with pytest.raises(UnsupportedOperationError, match="cdf in more than two dimensions"):
+        jit(lambda x: mvn.cdf(x, np.zeros(3)))(np.ones(3))
