@@ -101,11 +101,11 @@ class BoundFunction(Called):
 
     def tape(self, /, *args: Any, **kwargs: Any) -> Text:
         """What is computed in each call, as text."""
-        return Text(self._split(args, kwargs).main.format())
+        return self._split(args, kwargs).main.page()
 
     def prologue(self, /, *args: Any, **kwargs: Any) -> Text:
         """What was computed once, of the data alone, as text."""
-        return Text(self._split(args, kwargs).prologue.format())
+        return self._split(args, kwargs).prologue.page()
 
     def _split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Split:
         bound = self._tape_of(self._arguments(args, kwargs))

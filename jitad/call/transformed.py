@@ -61,7 +61,7 @@ class Transformed(FunctionFamily):
         return bind(self, args, kwargs)
 
     def tape(self, /, *args: Any, **kwargs: Any) -> Text:
-        """The optimised tape for arguments like these, as text.
+        """The optimised tape for arguments like these, as text, which a notebook shows in colours.
 
         >>> import numpy as np, jitad
         >>> jitad.jit_grad(lambda x: np.sum(x * x)).tape(np.zeros(2))
@@ -69,7 +69,7 @@ class Transformed(FunctionFamily):
         ...
         return grad_x=%3
         """
-        return Text(self.with_tape(self.subject.arguments(args, kwargs)).tape.format())
+        return self.with_tape(self.subject.arguments(args, kwargs)).tape.page()
 
     def source(self, /, *args: Any, **kwargs: Any) -> Text:
         """The generated code for arguments like these, as Python source."""

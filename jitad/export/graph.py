@@ -5,17 +5,17 @@ from collections.abc import Sequence
 from functools import cached_property
 from html import escape
 
-from jitad.tape.display import inline
+from jitad.tape.display import COLOURS, inline, written
 from jitad.tape.tape import Tape
 
 STEP, LINE, LETTER, GAP = 58, 28, 6.6, 14       # distance of layers, height of a box, width of a letter, space between
-FILL = {"input": "#dbe9f6", "output": "#f6e3c5", "": "#ffffff"}
 
 
 class TapeGraph:
     """The graph of a tape. `dot` is its text for Graphviz, `svg` a drawing; notebooks show it.
 
-    Nodes are the operations, edges go from operands to what reads them; small constants stand within the operation.
+    Nodes are the operations, in the colour of their group, outputs with a thick edge; edges go from operands to what
+    reads them; small constants stand within the operation. Hovering over a node shows the user's line.
     """
 
     def __init__(self, tape: Tape) -> None:
@@ -28,7 +28,7 @@ class TapeGraph:
         lines = ["digraph tape {", '  rankdir=TB; node [shape=box, style=filled, fontname="monospace", fontsize=10];']
         for n in self._shown:
             label = "\\n".join(text.replace("\\", "\\\\").replace('"', '\\"') for text in self._lines(n))
-            lines.append(f'  n{n} [label="{label}", fillcolor="{FILL[self._kind(n)]}"];')
+            lines.append(f'  n{n} [label="{label}", fillcolor="{COLOURS[self._tape.nodes[n].group]}"];')
         lines += [f"  n{i} -> n{n};" for n in self._shown for i in self._operands(n)]
         return "\n".join([*lines, "}"])
 
@@ -49,11 +49,14 @@ class TapeGraph:
                 parts.append(f'<path d="M{x:.1f} {y:.0f} C{x:.1f} {y + STEP / 3:.0f} {u:.1f} {v - STEP / 3:.0f} '
                              f'{u:.1f} {v:.0f}" fill="none" stroke="#8a8a8a"/>')
         for n in self._shown:
-            parts.append(f'<rect x="{left[n]:.1f}" y="{top[n]:.0f}" width="{widths[n]:.1f}" height="{LINE}" rx="3" '
-                         f'fill="{FILL[self._kind(n)]}" stroke="#555"/>')
+            edge = 2 if n in self._tape.outputs else 1
+            parts.append(f'<g><title>{escape(written(self._tape.nodes[n]))}</title>'
+                         f'<rect x="{left[n]:.1f}" y="{top[n]:.0f}" width="{widths[n]:.1f}" height="{LINE}" rx="3" '
+                         f'fill="{COLOURS[self._tape.nodes[n].group]}" stroke="#555" stroke-width="{edge}"/>')
             for row, text in enumerate(self._lines(n)):
                 parts.append(f'<text x="{middle[n]:.1f}" y="{top[n] + 11 + 12 * row:.0f}" text-anchor="middle">'
                              f"{escape(text)}</text>")
+            parts.append("</g>")
         return "\n".join([*parts, "</svg>"])
 
     def _repr_svg_(self) -> str:
@@ -65,9 +68,6 @@ class TapeGraph:
     # --- parts ---------------------------------------------------------------------------------
     def _operands(self, number: int) -> list[int]:
         return [i for i in dict.fromkeys(self._tape.nodes[number].inputs) if not inline(self._tape.nodes[i])]
-
-    def _kind(self, number: int) -> str:
-        return "input" if number in self._tape.inputs else "output" if number in self._tape.outputs else ""
 
     def _lines(self, number: int) -> list[str]:
         """What a box says: the operation, and its type with the user's line."""

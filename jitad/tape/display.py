@@ -1,13 +1,20 @@
 """Nodes as text: what a tape looks like when it is printed."""
 from __future__ import annotations
 
+import linecache
+import re
 from collections.abc import Mapping, Sequence
+from html import escape
 from typing import Any
 
 from jitad.tape.types import Guard, Node
 
 Nodes = Sequence[Node]
 Names = Mapping[int, str]                        # of the inputs, by their numbers
+
+# The background of what computes each group of rows, in pages and drawings: from pale for what costs little.
+COLOURS = {"given": "#dbe9f6", "elements": "#e5f3df", "order": "#f2f2f2", "sums": "#fdf0d0", "routine": "#f9d9cf",
+           "loop": "#e6dcf3"}
 
 
 def format_nodes(nodes: Nodes, names: Names, numbers: Sequence[int]) -> list[str]:
@@ -31,6 +38,29 @@ def format_ends(nodes: Nodes, names: Names, outputs: Sequence[int], labels: Sequ
                          for operand, label in zip(operands, labels or ("",) * len(outputs), strict=True))
     return [*(f"guard {_operand(nodes, g.node, names)} == {g.expected}  # {g.where}" for g in guards),
             f"return {returned}"]
+
+
+def format_page(nodes: Nodes, text: str) -> str:
+    """The text of a tape as HTML: each node in the colour of its group, with the user's line to hover over."""
+    lines = []
+    for line in text.split("\n"):
+        found = re.match(r" *%(\d+) :", line)
+        style, title = "", ""
+        if found:
+            node = nodes[int(found[1])]
+            style, title = f' style="background:{COLOURS[node.group]};color:#111"', f' title="{escape(written(node))}"'
+        lines.append(f"<span{style}{title}>{escape(line)}</span>")
+    names = " ".join(f'<span style="background:{colour};color:#111"> {group} </span>'
+                     for group, colour in COLOURS.items())
+    return f'<pre style="line-height:1.35">{names}\n' + "\n".join(lines) + "</pre>"
+
+
+def written(node: Node) -> str:
+    """The user's line that made a node, with its place; empty where it is not known."""
+    if node.where is None:
+        return ""
+    place = f"{node.where.filename}:{node.where.line}"
+    return f"{place}: {linecache.getline(node.where.filename, node.where.line).strip()}".rstrip(": ")
 
 
 def inline(node: Node) -> bool:
@@ -104,3 +134,17 @@ class Text(str):
 
     def __repr__(self) -> str:
         return str(self)
+
+
+class Page(Text):
+    """The text of a tape, which a notebook shows in colours."""
+
+    html: str
+
+    def __new__(cls, text: str, nodes: Nodes) -> Page:
+        page = super().__new__(cls, text)
+        page.html = format_page(nodes, text)
+        return page
+
+    def _repr_html_(self) -> str:
+        return self.html

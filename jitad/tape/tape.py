@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from jitad.errors import TapeError
-from jitad.tape.display import describe, format_ends, format_nodes, inline
+from jitad.tape.display import Page, describe, format_ends, format_nodes, inline
 from jitad.tape.types import Guard, Node
 
 
@@ -83,8 +83,15 @@ class Tape:
         """What a node computes, shortened, on one line."""
         return describe(self.nodes, self.named, number)
 
+    def page(self) -> Page:
+        """The tape as text, which a notebook shows with colours."""
+        return Page(self.format(), self.nodes)
+
     def __str__(self) -> str:
         return self.format()
+
+    def _repr_html_(self) -> str:
+        return self.page().html
 
 
 def needed(nodes: Sequence[Node], wanted: Iterable[int], given: Container[int] = ()) -> bytearray:

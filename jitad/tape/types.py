@@ -256,6 +256,14 @@ class Node:
         return self.prim.elementwise
 
     @property
+    def group(self) -> str:
+        """What the node does, for those who look at it: one of the groups that `jitad.tape.display` has colours for."""
+        row = self.prim
+        return ("given" if row.leaf or row.given else "loop" if row.loops or row.picks else
+                "elements" if row.elementwise else "order" if row.rearranges or row.moves or row.shape_only else
+                "sums" if row.adds or row.accumulate else "routine")
+
+    @property
     def can_fail(self) -> bool:
         """Whether evaluating the node may raise, for some numbers."""
         found = self.prim.can_fail
