@@ -113,9 +113,9 @@ def transform(f: Callable[..., Any] | None, what: str, argnums: int | Sequence[i
               make: Callable[[Callable[..., Any], Request, Settings], Any] = Transformed) -> Any:
     """The function `f` with a request, or a decorator for it; raises `ArgumentTypeError` for options that make no
     sense."""
-    plain = static.__class__ is tuple and not static and on_mismatch is tier is parallel is None and mode == ""
-    if plain and compile == "now" and make is Transformed:
-        known = Transformed.quickly(f, what, argnums)
+    plain = static.__class__ is tuple and not static and on_mismatch is tier is parallel is None and compile == "now"
+    if plain and make is Transformed:
+        known = Transformed.quickly(f, what, argnums, mode)
         if known is not None:
             return known
     if on_mismatch not in (None, "warn", "error", "silent"):

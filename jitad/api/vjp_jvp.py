@@ -95,8 +95,8 @@ def _at(f: Callable[..., Any], request: Request, primals: Sequence[Any]) -> tupl
         at = _OnTape(recorder, _followed(recorder, f), request, primals)
         return at.value, at.product
     point = _floats(primals, request.argnums)
-    product = _known(f, request)
-    return product.value(*point), functools.partial(product, *point)
+    product, plain = _known(f, request), Transformed.quickly(f, "value", request.argnums)
+    return (product.value if plain is None else plain)(*point), functools.partial(product, *point)
 
 
 def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
@@ -229,6 +229,9 @@ def _known(f: Any, request: Request) -> Transformed:
         raise ArgumentTypeError(f"a function is needed, not a {type(f).__name__} (at {user_line()})")
     if isinstance(f, Transformed):
         return f.asked(request)
+    known = Transformed.quickly(f, request.what, request.argnums)
+    if known is not None:
+        return known                                                                        # type: ignore[no-any-return]
     if isinstance(f, FunctionType) and not (f.__closure__ or f.__defaults__ or f.__kwdefaults__):
         return _remembered(f, request)
     return Transformed(f, request)

@@ -34,7 +34,7 @@ KEPT = 256           # pieces of code that have unbound shortcuts
 SIGNATURES = 4       # unbound shortcuts of one piece of code
 CALLS = 64           # of one function, before it is worth a shortcut of its own
 
-_unbound: dict[tuple[int, str, Any], tuple[Unbound, ...]] = {}
+_unbound: dict[tuple[int, str, Any, str], tuple[Unbound, ...]] = {}
 
 
 class Unbound:
@@ -46,7 +46,7 @@ class Unbound:
     def __init__(self, request: Request, strict: FunctionType, found: _Parts):
         of = found.parts[1]
         self.of, self.shape, self.alive = weakref.ref(of), found.shape, True
-        self.key = id(of), request.what, request.argnums
+        self.key = id(of), request.what, request.argnums, request.mode
         self.code, self.names = strict.__code__, strict.__globals__
         cells = [(cell, found.seen.get(id(cell.cell_contents))) for cell in strict.__closure__ or ()]
         self.cells = [cell if place is None else CellType() for cell, place in cells]
@@ -174,7 +174,7 @@ def keep(subject: Subject, known: Shortcut) -> None:
     """Keep a shortcut unbound, if other functions of the same code may be served by it."""
     specialization, request = known.specialization, subject.request
     if (specialization is None or subject.plain is not subject.given or subject.foreign
-            or subject.settings != DEFAULTS or request != Request(request.what, request.argnums)
+            or subject.settings != DEFAULTS or request != Request(request.what, request.argnums, request.mode)
             or any(isinstance(step.key, Same) for path, _ in specialization.plan.reads for step in path)):
         return                                           # a key of a dict could be a part, and is not read anew
     made = Unbound.of_function(subject.given, request, known.strict)
@@ -200,19 +200,19 @@ class Provisional:
     shortcuts: tuple[Shortcut, ...]
 
     @classmethod
-    def quickly(cls, f: Any, what: str, argnums: Any) -> Any:
+    def quickly(cls, f: Any, what: str, argnums: Any, mode: str = "") -> Any:
         """The transform of a function whose code is known, without options; None where it is not known."""
         found = _parts(f) if current() is None else None
         if found is None or not (type(argnums) is int or (
                 type(argnums) is tuple and all(type(n) is int for n in argnums))):
             return None
         function, code, shape = found.parts[0], found.parts[1], found.shape
-        fitting = [t for t in _unbound.get((id(code), what, argnums), ()) if t.of() is code and t.shape == shape
+        fitting = [t for t in _unbound.get((id(code), what, argnums, mode), ()) if t.of() is code and t.shape == shape
                    and t.names is function.__globals__]
         if not fitting:
             return None
         made = object.__new__(cls)
-        made.__dict__.update(__doc__=f.__doc__, __module__=function.__module__, _given=(f, what, argnums))
+        made.__dict__.update(__doc__=f.__doc__, __module__=function.__module__, _given=(f, what, argnums, mode))
         made._call = made.fallback = _tried(fitting, found.parts, weakref.ref(made))
         made.shortcuts = ()
         return made
@@ -221,9 +221,9 @@ class Provisional:
         """The same object, as if made by its class."""
         given = self.__dict__.get("_given")
         if given is not None:
-            f, what, argnums = given
+            f, *asked = given
             own = {name: value for name, value in self.__dict__.items() if name != "_given"}
-            self.__init__(f, Request(what, argnums))                                        # type: ignore[misc]
+            self.__init__(f, Request(*asked))                                        # type: ignore[misc]
             self.__dict__.update(own)
             self.__dict__.pop("_given", None)
         return self

@@ -273,3 +273,39 @@ def looked_up(model):
 def test_a_key_is_not_mistaken_for_what_is_captured():
     for model in (KEY, OTHER, KEY, OTHER):
         assert value_and_grad(looked_up(model))(Q)[0] == pytest.approx(2.0 * np.sum(Q) + 1.0)
+
+
+def cubes(data):
+    return lambda q: data * q**3
+
+
+def sum_of_cubes(data):
+    return lambda q: np.sum(data * q**3)
+
+
+def value_and_product(value, pullback):
+    return value, *pullback(V)
+
+
+V = np.array([1.0, 0.5, -2.0])
+PRODUCTS = {
+    "jacobian": (lambda d: jitad.jacobian(cubes(d))(Q), lambda d: np.diag(3 * d * Q**2)),
+    "forward": (lambda d: jitad.jacobian(cubes(d), mode="forward")(Q), lambda d: np.diag(3 * d * Q**2)),
+    "hessian": (lambda d: jitad.hessian(sum_of_cubes(d))(Q), lambda d: np.diag(6 * d * Q)),
+    "hvp": (lambda d: jitad.hvp(sum_of_cubes(d))(Q, V), lambda d: 6 * d * Q * V),
+    "jit": (lambda d: jitad.jit(cubes(d))(Q), lambda d: d * Q**3),
+    "vjp": (lambda d: value_and_product(*jitad.vjp(cubes(d), Q)),
+            lambda d: (d * Q**3, 3 * d * Q**2 * V)),
+    "jvp": (lambda d: jitad.jvp(cubes(d), (Q,), (V,)), lambda d: (d * Q**3, 3 * d * Q**2 * V)),
+    "linearize": (lambda d: jitad.linearize(cubes(d), Q)[1](V), lambda d: 3 * d * Q**2 * V),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_every_transform_is_served(name, monkeypatch):
+    call, wanted = PRODUCTS[name]
+    for data in (V, np.full(3, 0.25)):
+        np.testing.assert_allclose(call(data), wanted(data), rtol=1e-12)
+    monkeypatch.setattr("jitad.call.request.subject.take_apart", None)       # by shortcuts alone from now on
+    for data in (Q, np.arange(3.0)):
+        np.testing.assert_allclose(call(data), wanted(data), rtol=1e-12)
