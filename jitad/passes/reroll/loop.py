@@ -8,9 +8,10 @@ import numpy as np
 
 from jitad.passes.reroll.emit import Emitter, Rolled, led
 from jitad.passes.reroll.spine import Ref
+from jitad.passes.reroll.turns import turns
 from jitad.passes.reroll.wiring import Column, Wiring
 from jitad.primitives.core import full
-from jitad.primitives.index import concatenate, gather
+from jitad.primitives.index import concatenate, gather, reshape
 from jitad.primitives.scan import loop
 from jitad.primitives.view import expand_dims, view
 from jitad.tape.builder import Builder, Value
@@ -153,16 +154,28 @@ class LoopBuilder:
             gathered = self._gathered(refs)
             if gathered is not None:
                 return gathered
-        values = [emitter.value(ref) for ref in refs]
-        if len({(v.shape, v.dtype) for v in values}) != 1:
+        place = {ref: i for i, ref in enumerate(dict.fromkeys(refs))}
+        if len(place) * FEW <= len(refs):               # as when a value depends on the step modulo something
+            return gather(self._stacked(list(place)), emitter.builder.const(np.array([place[r] for r in refs])),
+                          axes=(0,))
+        return self._stacked(refs)
+
+    def _stacked(self, refs: list[Ref]) -> Value:
+        """Values as the rows of one array."""
+        parts = []
+        for count, first, stop in turns(self.spine.views, refs):
+            if stop - first == 1:
+                parts.append(expand_dims(self.emitter.value(refs[first]), (0,)))
+                continue
+            walks = [self.emitter.row_by_row(refs[i:stop:count]) for i in range(first, first + count)]
+            if len({(w.shape, w.dtype) for w in walks}) != 1:
+                raise Unfit
+            parts.append(walks[0] if count == 1 else reshape(
+                concatenate(*(expand_dims(w, (1,)) for w in walks), axis=1), (stop - first, *walks[0].shape[1:])))
+        if len({(p.shape[1:], p.dtype) for p in parts}) != 1:
             raise Unfit
-        _storable(values[0].aval)
-        place = {number: i for i, number in enumerate(dict.fromkeys(v.number for v in values))}
-        few = len(place) * FEW <= len(values)           # as when a value depends on the step modulo something
-        parts = [emitter.builder.value(n) for n in place] if few else values
-        stack = concatenate(*(expand_dims(v, (0,)) for v in parts), axis=0)
-        return gather(stack, emitter.builder.const(np.array([place[v.number] for v in values])), axes=(0,)) if (
-            few) else stack
+        _storable(parts[0].aval)
+        return concatenate(*parts, axis=0)
 
     def _rows(self, stack: Value, number: int) -> Value:
         """The view `number` of each row of a stack."""
