@@ -77,22 +77,23 @@ class ProfileLine:
         return float(self.free[self.i] + side * self._root(side, z, (inside, below), (t, found)) * self.scale)
 
     def _root(self, side: int, z: float, inner: tuple[float, float], outer: tuple[float, float]) -> float:
-        """Between two places with the excess there, by secants; the value of an end that stays twice is halved."""
-        (a, below), (b, above), last = inner, outer, 0
-        top = above
-        if abs(above) <= NEAR * z:
-            return b
-        while b - a > NEAR * b:
-            t = (a * above - b * below) / (above - below)
-            found = self.excess(side * t, z)
-            if abs(found) <= NEAR * z:
-                return t
-            if found > 0:
-                b, top, above, below, last = t, found, found, 0.5 * below if last > 0 else below, 1
-            else:
-                a, below, above, last = t, found, 0.5 * above if last < 0 else above, -1
-        self.torn |= top >= z                               # there is no density beyond
-        return b
+        """Between two places with the excess there."""
+        from scipy.optimize import brentq
+
+        known = dict((inner, outer))
+
+        def excess(t: float) -> float:
+            found = known.get(t)
+            if found is None:
+                found = self.excess(side * t, z)
+                known[t] = found = 0.0 if abs(found) <= NEAR * z else found
+            return found
+        if abs(outer[1]) <= NEAR * z:
+            return outer[0]
+        root = float(brentq(excess, inner[0], outer[0], xtol=0.1 * NEAR * outer[0]))
+        above = min((t for t, found in known.items() if t >= root and found > 0), default=None)
+        self.torn |= known.get(root, 1.0) != 0 and above is not None and known[above] >= z   # no density beyond
+        return root
 
 
 def profiled(loss: Loss, free: np.ndarray, covariance: np.ndarray, names: list[str], wanted: np.ndarray,

@@ -9,11 +9,9 @@ import jitad
 from jitad.constraints import interval, positive, real
 from jitad.errors import EstimateWarning, SignatureError, StartError
 from jitad.inference.laplace.sparse import SparsePattern
+from tests.inference import mixed_data as data
 
-# Yields of dyestuff from six batches: O. L. Davies, P. L. Goldsmith, Statistical Methods in Research and Production,
-# 4th edition, 1972, table 6.1.
-DYESTUFF = np.array([[1545, 1440, 1440, 1520, 1580], [1540, 1555, 1490, 1560, 1495], [1595, 1550, 1605, 1510, 1560],
-                     [1445, 1440, 1595, 1465, 1545], [1595, 1630, 1515, 1635, 1625], [1520, 1455, 1450, 1480, 1445.0]])
+DYESTUFF = data.DYESTUFF.reshape(6, 5)
 
 
 def normal(x, mean, sd):
@@ -25,7 +23,8 @@ def batches(mu, sd, sb, b, y):
 
 
 def test_dyestuff_by_maximum_likelihood():
-    """lme4 (D. Bates et al., JSS 67, 2015, and its vignettes): deviance 327.3271, variances 1388.333 and 2451.250."""
+    """lme4 prints the deviance 327.3271, the variances 1388 and 2451; the design is balanced, so that these, 1388.333
+    and 2451.25, have a closed form."""
     post = jitad.posterior(batches, {"mu": real(), "sd": positive(), "sb": positive(), "b": real(6)}, (DYESTUFF,))
     fit = post.laplace(["b"]).fit(np.array([1500.0, 4.0, 4.0]))
     assert fit.converged and fit["mu"] == pytest.approx(1527.5, rel=1e-9)
