@@ -59,13 +59,14 @@ types: $(VENV)/.test
 	cd build/types && $(PY) -m mypy --config-file ../../pyproject.toml --cache-dir ../mypy-cache
 
 tests: $(VENV)/.test
-	$(PY) -m pytest -n $(WORKERS) --nbmake --nbmake-timeout=120 --benchmark-disable \
+	$(PY) -m pytest -n $(WORKERS) --nbmake --nbmake-timeout=120 --benchmark-disable --ignore $(pymc_NOTEBOOK) \
 		--doctest-modules tests jitad cache benchmarks notebooks
 
 # Bridges tested beside, each in an environment that the others' packages are lent to: PyMC wants an older numba than the
 # newest, PyTorch is large.
 BESIDE := $(CURDIR)/build
-pymc_TESTS := tests/integrations/test_pytensor.py jitad/integrations/pytensor.py
+pymc_NOTEBOOK := notebooks/pymc_likelihood.ipynb
+pymc_TESTS := tests/integrations/test_pytensor.py jitad/integrations/pytensor.py --nbmake $(pymc_NOTEBOOK)
 torch_TESTS := tests/integrations/test_torch.py jitad/integrations/torch.py
 
 pymc torch: %: $(BESIDE)/%-venv/.ready
