@@ -15,7 +15,7 @@ __all__ = ["grad", "jit", "jit_grad", "value_and_grad"]
 
 def jit_grad(f: Callable[..., Any] | None = None, argnums: int | Sequence[int] = 0, *,
              on_mismatch: str | None = None, static: Sequence[str] = (), tier: str | None = None,
-             compile: str = "now", parallel: bool | None = None) -> Any:
+             compile: str = "now", parallel: bool | None = None, has_aux: bool = False) -> Any:
     """The compiled gradient of a scalar function; a decorator with or without arguments.
 
     Parameters
@@ -51,6 +51,10 @@ def jit_grad(f: Callable[..., Any] | None = None, argnums: int | Sequence[int] =
         are the same bits in each call, for any number of threads. Calls from more threads at a time, as of samplers,
         share the cores. Large products of matrices are left to the threads of BLAS.
 
+    has_aux
+        Whether `f` returns a pair ``(value, aux)``: the scalar, and anything else made of arrays and numbers that is
+        computed on the way. ``g(*args)`` is then ``(gradient, aux)``.
+
     Returns
     -------
     g
@@ -63,7 +67,7 @@ def jit_grad(f: Callable[..., Any] | None = None, argnums: int | Sequence[int] =
     Raises
     ------
     OutputError
-        On the first call, if `f` returns anything but one real scalar.
+        On the first call, if `f` returns anything but one real scalar, or with `has_aux` a pair that begins with one.
     ArgumentTypeError
         On a call with an argument that cannot be on a tape, or not be differentiated.
     UnsupportedOperationError, ConcretizationError, MutationError, CaptureError
@@ -78,7 +82,8 @@ def jit_grad(f: Callable[..., Any] | None = None, argnums: int | Sequence[int] =
     >>> logp(np.zeros(2), np.array([1.0, 2.0]))
     array([1., 2.])
     """
-    return transform(f, "grad", argnums, on_mismatch, static, tier=tier, compile=compile, parallel=parallel)
+    return transform(f, f"grad{_with_aux(has_aux)}", argnums, on_mismatch, static, tier=tier, compile=compile,
+                     parallel=parallel)
 
 
 grad = jit_grad
@@ -86,14 +91,18 @@ grad = jit_grad
 
 def value_and_grad(f: Callable[..., Any] | None = None, argnums: int | Sequence[int] = 0, *,
                    on_mismatch: str | None = None, static: Sequence[str] = (), tier: str | None = None,
-                   compile: str = "now", parallel: bool | None = None) -> Any:
-    """The compiled value and gradient from one sweep: ``(float, gradient)``. As `jit_grad` otherwise.
+                   compile: str = "now", parallel: bool | None = None, has_aux: bool = False) -> Any:
+    """The compiled value and gradient from one sweep: ``(float, gradient)``; with ``has_aux=True``, of an `f` that
+    returns a pair, ``((float, aux), gradient)``. As `jit_grad` otherwise.
 
     >>> import numpy as np
     >>> value_and_grad(lambda x: np.sum(x * x))(np.array([1.0, 3.0]))
     (10.0, array([2., 6.]))
+    >>> value_and_grad(lambda x: (np.sum(x * x), {"norm": np.sqrt(np.sum(x * x))}), has_aux=True)(np.array([3.0, 4.0]))
+    ((25.0, {'norm': 5.0}), array([6., 8.]))
     """
-    return transform(f, "value_and_grad", argnums, on_mismatch, static, tier=tier, compile=compile, parallel=parallel)
+    return transform(f, f"value_and_grad{_with_aux(has_aux)}", argnums, on_mismatch, static, tier=tier, compile=compile,
+                     parallel=parallel)
 
 
 def jit(f: Callable[..., Any] | None = None, *, on_mismatch: str | None = None, static: Sequence[str] = (),
@@ -134,6 +143,12 @@ def transform(f: Callable[..., Any] | None, what: str, argnums: int | Sequence[i
     if f is None:
         return lambda function: make(_plain(function), request, settings)
     return make(_plain(f), request, settings)
+
+
+def _with_aux(has_aux: Any) -> str:
+    if not isinstance(has_aux, bool):
+        raise ArgumentTypeError(f"has_aux must be True or False, not {has_aux!r} (at {user_line()})")
+    return "_with_aux" if has_aux else ""
 
 
 def _plain(f: Any) -> Callable[..., Any]:

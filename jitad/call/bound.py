@@ -266,6 +266,9 @@ def bound_density(function: FunctionFamily, arguments: Arguments) -> tuple[Bound
     if function.subject.request.seed_name:
         raise SignatureError(f"a C function is for a value and its gradient; `{function.__name__}` was compiled "
                              f"for {function.subject.request.what}")
+    if function.subject.request.has_aux:
+        raise SignatureError(f"a C function is for a value and its gradient; `{function.__name__}` returns more with "
+                             "them: leave out has_aux=True, and what goes with it")
     transformed: FunctionFamily = function.value_and_grad
     place: Any = transformed.subject.request.argnums
     leaf = arguments.leaves[arguments.span(place)[0]] if isinstance(place, int) and arguments.counts[

@@ -72,8 +72,9 @@ class FunctionFamily(Provisional, Methods):
 
     @sibling
     def value_and_grad(self) -> Any:
-        """Value and gradient from one sweep: ``g.value_and_grad(*args) -> (float, gradient)``."""
-        return self.asked_for("value_and_grad")
+        """Value and gradient from one sweep: ``g.value_and_grad(*args) -> (float, gradient)``, and
+        ``((float, aux), gradient)`` with ``has_aux=True``."""
+        return self.asked_for("value_and_grad_with_aux" if self.subject.request.has_aux else "value_and_grad")
 
     # --- inside a recording --------------------------------------------------------------------
     def __jitad_nested__(self, view: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

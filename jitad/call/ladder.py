@@ -85,7 +85,7 @@ class Called:
     def writes(self) -> Callable[[Any, Any], Any] | None:
         """What writes a result into ``out=``; None if that is the user's."""
         subject = self.subject
-        return None if subject.own_out else partial(write_out, valued=subject.request.valued, name=self.__name__)
+        return None if subject.own_out else partial(write_out, position=subject.request.position, name=self.__name__)
 
     def _climb(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call that the first shortcut does not serve."""

@@ -192,8 +192,8 @@ def require_finite(function: FunctionFamily, result: Any, args: Sequence[Any], k
 
 def diagnosis(target: Target, request: Request, arguments: Arguments, name: str) -> NonFiniteError:
     """The error that says which part of the result of this call is not finite, and where that arose."""
-    if request.what == "grad":
-        request = replace(request, what="value_and_grad")
+    if request.what.startswith("grad"):
+        request = replace(request, what=f"value_and_{request.what}")
     text = _found(target, request, arguments, name)
     return NonFiniteError(text or (
         f"the compiled code of `{name}` gave a number that is not finite, and the same operations one by one did not: "

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from jitad.call.build.outputs import computed_at, pair_of, scalar_output
 from jitad.call.build.sparse import sparse_hessian, sparse_jacobian
 from jitad.passes.differentiate.modes import one, pullback, pushforward
 from jitad.passes.differentiate.tangents import Tangents
@@ -23,7 +24,7 @@ from jitad.call.request.sparse import Matrix
 from jitad.tape.builder import Builder, Value
 from jitad.trace.values.pairs import form_of, is_packed, packed_real, seen_aval
 from jitad.trace.leaves import is_complex
-from jitad.trace.pytree import TreeDef, bare, flatten, shown, unflatten
+from jitad.trace.pytree import TreeDef, bare, count_leaves, flatten, shown, unflatten
 from jitad.trace.where import user_line
 
 # Parts for which complex numbers have no convention here: as arguments, as arguments or results.
@@ -109,7 +110,19 @@ class Derivation:
 
     @cached_property
     def scalar(self) -> Value:
-        return scalar_output(self.outputs, self.structure, self.name, self.request.word)
+        outputs, structure = self.outputs, self.structure
+        if self.request.has_aux:
+            outputs, structure = outputs[:self._first], self._pair[0]
+        return scalar_output(outputs, structure, self.name, self.request.word)
+
+    @cached_property
+    def _pair(self) -> tuple[TreeDef, TreeDef]:
+        return pair_of(self.outputs, self.structure, self.name)
+
+    @property
+    def _first(self) -> int:
+        """How many outputs belong to what is differentiated."""
+        return count_leaves(self._pair[0])
 
     @cached_property
     def gradients(self) -> list[Value]:
@@ -123,7 +136,7 @@ class Derivation:
         for value, path in zip(self.outputs, self.paths, strict=True):
             if value.dtype.kind != "f":
                 kind = "boolean" if value.dtype.kind == "b" else "integers"
-                raise OutputError(f"`{self.name}` returned {kind} ({path}, {value.aval}){_computed(self.outputs)}; "
+                raise OutputError(f"`{self.name}` returned {kind} ({path}, {value.aval}){computed_at(self.outputs)}; "
                                   f"a {self.request.word} needs floats: convert with astype(float), or return "
                                   "the floats alone")
         return self.outputs
@@ -140,6 +153,17 @@ class Derivation:
 
     def _scalar(self) -> Part:
         return Part([self.scalar], ["value"], [value_form(self.scalar)], None)
+
+    def _aux(self) -> Part:
+        self.scalar  # noqa: B018  (raises for what is no pair of a scalar and something)
+        values, weak = self.outputs[self._first:], self.weak[self._first:]
+        return Part([*values], [f"aux_{i}" for i in range(len(values))], [*map(value_form, values, weak)],
+                    frame_of(self._pair[1]))
+
+    def _scalar_and_aux(self) -> Part:
+        value, aux = self._scalar(), self._aux()
+        return Part([*value.values, *aux.values], [*value.labels, *aux.labels], [*value.forms, *aux.forms],
+                    (None, (value.frame, aux.frame)))
 
     def _gradient(self) -> Part:
         return self._like_arguments(self.gradients, "grad")
@@ -346,32 +370,4 @@ def _mirrored(rows: Value, value: Value, length: int | None) -> Value:
     return reshape(tril(square, k=0) + transpose(tril(square, k=-1), (1, 0)), shape)
 
 
-# --- the outputs of a function -----------------------------------------------------------------------
-
-def _computed(outputs: Sequence[Value]) -> str:
-    where = next((n.where for v in reversed(outputs) if (n := v.node).where), None)
-    return f" (last computed at {where})" if where else f" (called at {user_line()})"
-
-
-def scalar_output(outputs: Sequence[Value], structure: TreeDef, name: str, word: str = "gradient") -> Value:
-    """The one real scalar that a function must return for its `word`, the derivative that is asked for.
-
-    Raises `OutputError` for anything else.
-    """
-    at = _computed(outputs)
-    if len(outputs) != 1 or not bare(structure):
-        raise OutputError(f"`{name}` returned {len(outputs)} values in a container{at}; a {word} needs one real "
-                          "scalar: return the sum of what you want to differentiate")
-    (y,) = outputs
-    if is_packed(y):
-        raise OutputError(f"`{name}` returned a complex value{at}; a {word} needs one real scalar: return its .real, "
-                          ".imag or np.abs, or a sum of such")
-    if y.shape != ():
-        raise OutputError(f"`{name}` returned an array of shape {y.shape}{at}; a {word} needs one real scalar: "
-                          "return its sum (np.sum) or one element")
-    if y.dtype.kind == "b":
-        raise OutputError(f"`{name}` returned a boolean{at}; a {word} needs a real scalar")
-    return cast(y, "float64") if y.dtype.kind in "iu" else y
-
-
-__all__ = ["Argument", "Derivation", "scalar_output", "unit_cotangents"]
+__all__ = ["Argument", "Derivation", "unit_cotangents"]

@@ -23,6 +23,8 @@ PARTS = {
     "value": ("value",),
     "grad": ("gradient",),
     "value_and_grad": ("scalar", "gradient"),
+    "grad_with_aux": ("gradient", "aux"),
+    "value_and_grad_with_aux": ("scalar_and_aux", "gradient"),
     "jacobian": ("jacobian",),
     "value_and_jacobian": ("value", "jacobian"),
     "hessian": ("hessian",),
@@ -40,7 +42,7 @@ PARTS = {
     "jvp": ("value", "tangents"),
     "pushforward": ("tangents",),
 }
-# What an error calls the answer, by its last part: the derivative of the highest order.
+# What an error calls the answer, by the derivative of the highest order: its last part that is one.
 WORDS = {"gradient": "gradient", "jacobian": "Jacobian", "sparse_jacobian": "Jacobian", "hessian": "Hessian",
          "sparse_hessian": "Hessian", "hvp": "Hessian", "derivative": "derivative", "second_derivative": "derivative",
          "cotangents": "pullback", "tangents": "tangent"}
@@ -92,8 +94,9 @@ class Request:
 
     @property
     def highest(self) -> str:
-        """The last part of the answer: the derivative of the highest order, if there is one."""
-        return PARTS[self.what][-1]
+        """The derivative of the highest order that is a part of the answer; else the last part."""
+        parts = PARTS[self.what]
+        return next((part for part in reversed(parts) if part in WORDS), parts[-1])
 
     @property
     def word(self) -> str:
@@ -106,9 +109,15 @@ class Request:
         return self.highest.startswith("sparse")
 
     @property
-    def valued(self) -> bool:
-        """Whether the answer has several parts, of which the last is the derivative of the highest order."""
-        return len(PARTS[self.what]) > 1
+    def has_aux(self) -> bool:
+        """Whether the function returns a pair, of which the first is differentiated, and the second comes as it is."""
+        return self.what.endswith("_with_aux")
+
+    @property
+    def position(self) -> int | None:
+        """Where in the answer the derivative of the highest order is; None if it is all of it."""
+        parts = PARTS[self.what]
+        return parts.index(self.highest) if len(parts) > 1 else None
 
 
 class Settings(NamedTuple):

@@ -112,18 +112,18 @@ def block_form(shape: tuple[int, ...], leaf: Any) -> Form:
 
 # --- out= ------------------------------------------------------------------------------------------
 
-def write_out(result: Any, out: Any, valued: bool, name: str) -> Any:
-    """Copy the arrays of `result` into those of `out`, which has the derivative's structure; with `valued` the last
-    part of `result` is that derivative. Returns the result with `out` in its place; without one, as it is.
+def write_out(result: Any, out: Any, position: int | None, name: str) -> Any:
+    """Copy the arrays of `result` into those of `out`, which has the derivative's structure: that of the part of
+    `result` at `position`, if there is one. Returns the result with `out` in its place; without one, as it is.
 
     Raises `SignatureError`, before anything is written, for another structure, shape or dtype, and for arrays that are
     read-only.
     """
-    derivative = result[-1] if valued else result
+    derivative = result if position is None else result[position]
     if derivative.__class__ is out.__class__ is np.ndarray and (
             derivative.dtype is out.dtype and derivative.shape == out.shape and out.flags.writeable):
         out[...] = derivative
-        return (*result[:-1], out) if valued else out
+        return _with(result, position, out)
     if out is None:
         return result
     if hasattr(derivative, "indptr"):
@@ -132,7 +132,11 @@ def write_out(result: Any, out: Any, valued: bool, name: str) -> Any:
     leaves, buffers = _matched(derivative, out, name)
     for buffer, leaf in zip(buffers, leaves, strict=True):
         buffer[...] = leaf
-    return (*result[:-1], out) if valued else out
+    return _with(result, position, out)
+
+
+def _with(result: Any, position: int | None, out: Any) -> Any:
+    return out if position is None else (*result[:position], out, *result[position + 1:])
 
 
 def _matched(derivative: Any, out: Any, name: str) -> tuple[list[Any], list[Any]]:
