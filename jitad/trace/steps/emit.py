@@ -80,7 +80,7 @@ def _elements(run: Any, grown: Any, several: list[tuple[Any, list[Row]]]) -> lis
 
     def element(row: Row, t: int) -> Any:
         traced = recorder.value(slice_dims(row.stack, (t, *(slice(None),) * (row.stack.ndim - 1))).number)
-        traced.weak, traced.boxed = row.weak, row.boxed
+        traced.weak, traced.boxed, traced.frozen = row.weak, row.boxed, row.frozen
         return traced
     return [unflatten(tree, [element(row, t) for row in items])
             for t in range(run.walk.length) for tree, items in several]
@@ -88,7 +88,7 @@ def _elements(run: Any, grown: Any, several: list[tuple[Any, list[Row]]]) -> lis
 
 def _traced(recorder: Any, out: Out, pick: Value) -> Any:
     traced = recorder.value(pick.number)
-    traced.weak, traced.boxed = out.aval.weak, out.boxed
+    traced.weak, traced.boxed, traced.frozen = out.aval.weak, out.boxed, out.frozen
     return traced
 
 

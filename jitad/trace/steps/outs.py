@@ -29,6 +29,7 @@ class Out:
     ends: list[Any]
     boxed: bool = False
     concrete: Any = None
+    frozen: str = ""
 
 
 @dataclass
@@ -38,6 +39,7 @@ class Row:
     ends: list[Any]
     weak: bool
     boxed: bool
+    frozen: str
     stack: Any = None
 
 
@@ -86,10 +88,17 @@ class Outs:
             self.results[site] = found
 
     def add(self, aval: Aval, first: Any, ends: list[Any], concrete: Any = None, boxed: bool = False,
-            number: int | None = None) -> int:
+            number: int | None = None, frozen: str = "") -> int:
         number = self.run.placeholder(aval) if number is None else number
-        self.outs.append(Out(number, aval, first, ends, boxed, concrete))
+        self.outs.append(Out(number, aval, first, ends, boxed, concrete, frozen))
         return len(self.outs) - 1
+
+    def _frozen(self, *values: Any) -> str:
+        """Why NumPy writes into none of these arrays; where it does into some, the loop is Python's."""
+        said = {getattr(v, "frozen", "") for v in values}
+        if len(said) > 1:
+            self.run.marks.unfit(self.run.known, "an array is read-only after some steps")
+        return said.pop()
 
     def _carried(self, slot: Any, ends: list[Any]) -> Any:
         places: list[Any] = []
@@ -97,8 +106,9 @@ class Outs:
             if not hasattr(cell, "aval") or not hasattr(cell, "concrete"):
                 places.append(Fixed(cell))
                 continue
-            values = [cast(Value(self.recorder, self.run.value_of(leaves[i]).number), cell.aval.dtype)
-                      for _, leaves in ends]
+            found = [self.run.value_of(leaves[i]) for _, leaves in ends]
+            self._frozen(*found, None)                   # in the first step it was not
+            values = [cast(Value(self.recorder, v.number), cell.aval.dtype) for v in found]
             places.append(self.add(cell.aval, cell.first, values, cell.concrete, cell.boxed, cell.number))
         return slot.tree, places
 
@@ -126,7 +136,7 @@ class Outs:
                     for v in values]
             places.append(self.add(aval, np.zeros(aval.shape, dtype), made,
                                    concretes[i] if i < len(concretes) else None,
-                                   any(getattr(v, "boxed", False) for v in known), number))
+                                   any(getattr(v, "boxed", False) for v in known), number, self._frozen(*known)))
         return trees[0], places
 
     def _appended(self, i: int) -> list[tuple[Any, list[Any]]]:
@@ -147,7 +157,8 @@ class Outs:
                     run.marks.unfit(run.known, "steps append things of several kinds to a list")
                 dtype = np.result_type(*(v.dtype for v in values))
                 items.append(Row([cast(Value(self.recorder, v.number), dtype) for v in values],
-                                 all(v.aval.weak for v in values), any(getattr(v, "boxed", False) for v in values)))
+                                 all(v.aval.weak for v in values), any(getattr(v, "boxed", False) for v in values),
+                                 self._frozen(*values)))
             result.append((tree, items))
         return result
 

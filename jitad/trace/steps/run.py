@@ -136,8 +136,9 @@ class LoopRun:
         recorder = self.recorder
         if isinstance(x, Value):
             if not hasattr(type(x), "jitad_parts"):
-                fixed = Value(recorder, x.number)
-                return Cell(x.aval, getattr(x, "boxed", False), fixed, recorder.concrete(x.number))
+                if getattr(x, "frozen", ""):
+                    self.marks.unfit(self.known, f"`{name}` is read-only")
+                return Cell(x.aval, getattr(x, "boxed", False), Value(recorder, x.number), recorder.concrete(x.number))
         elif isinstance(x, _NUMBERS) or (type(x) in (int, bool) and name in self.known.moving) or (
                 isinstance(x, np.ndarray) and x.dtype.kind in "fiub"):
             array = np.asarray(x)

@@ -209,3 +209,35 @@ def test_what_only_a_branch_assigns_does_not_end_the_loop():
         np.testing.assert_allclose(g(x), f(x), rtol=1e-12)
     loops = record(unwrap(f), (DATA[2],)).loops
     assert len(loops) == 2 and not any(known.unfit for known in loops.values())
+
+
+def test_arrays_of_steps_stay_read_only():
+    """Where NumPy refuses the store, after the loop too; where only some steps give such an array, it decides."""
+    def program(both):
+        def f(x):
+            s, rows = 0.0, []
+            for _ in range(4):
+                if s > x[0]:
+                    s = s + 1.0
+                    v = np.broadcast_to(s, (2,))
+                else:
+                    s = s + x[1]
+                    v = np.broadcast_to(s, (2,)) if both else x * s
+                rows.append(np.broadcast_to(s, (2,)))
+            v[1:] = 2.0
+            return np.sum(v) + np.sum(rows)
+        return f
+
+    read_only = 0
+    for f in map(program, (True, False)):
+        g = jitad.jit(f)
+        for x in (np.array([0.5, 3.0]), np.array([5.0, 0.5])):
+            try:
+                expected = f(x)
+            except ValueError as error:
+                read_only += 1
+                with pytest.raises(ValueError, match=str(error)):
+                    g(x)
+            else:
+                assert g(x) == pytest.approx(expected, rel=1e-14)
+    assert read_only == 3
