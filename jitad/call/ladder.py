@@ -7,7 +7,8 @@ A call begins on the first rung, and climbs down where a rung does not serve it:
    that is made anew of known code begins with the shortcuts of that code (`rungs.anew`).
 2. *Recording.* In a function that is being recorded, the call goes on its tape. With ``out=``, the call without it is
    made, and its result written there.
-3. *Remembered.* The shortcuts of other calls that were made lately are tried: first with the arguments as they are;
+3. *Remembered.* Where the last call ended in an error of the user's, Python looks whether this one does too
+   (`rungs.raised`). The shortcuts of other calls that were made lately are tried: first with the arguments as they are;
    then the call is taken apart (`Arguments`: leaves, structure, signature), and those of its signature are tried.
 4. *Memory.* The cache in memory has specializations by function and signature. One serves if what it has captured is
    as it was, and if its guards hold for the values at hand.
@@ -46,6 +47,7 @@ from jitad.call.rungs import stored
 from jitad.call.rungs.anew import keep
 from jitad.call.rungs.background import under_way
 from jitad.call.rungs.better import improve
+from jitad.call.rungs.raised import Raised, raise_again, raised_by
 from jitad.call.rungs.shortcut import MISSED, Shortcut, attempt, first_on_its_way, with_fallback
 from jitad.compile.llvm.fork_guard import gate
 from jitad.passes.optimise.guards import conditions, first_missed
@@ -168,10 +170,21 @@ class Ladder(Called):
     """A user's function together with what is asked of it: all rungs."""
 
     _subject: Subject
+    _raised: Raised | None = None          # how the last call ended that no shortcut has served
 
     @property
     def subject(self) -> Subject:
         return self._subject
+
+    def _remembered(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self._raised is not None:
+            raise_again(self.subject, self._raised, args, kwargs)
+            self._raised = None                          # not this time
+        try:
+            return super()._remembered(args, kwargs)
+        except Exception as error:
+            self._raised = raised_by(self.subject, error)
+            raise
 
     def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
         return self.subject.arguments(args, kwargs)
