@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from jitad.errors import TapeError
 from jitad.primitives.core import full, pointwise, select, zeros_like
 from jitad.primitives.linear import linear
 from jitad.primitives.view import (
@@ -100,11 +101,17 @@ trusted = pointwise("trusted", evaluate=lambda i, length: i, infer=lambda i, len
 """Places that `within` gave: nothing needs to look at them again."""
 
 
+def _reshape_infer(x: Aval, shape: tuple[int, ...]) -> Aval:
+    out = Aval(shape, x.dtype)
+    if out.size != x.size:
+        raise TapeError(f"{x.size} elements in the shape {shape}")
+    return out
+
+
 _reshape = linear(
     "reshape", kind="reshape", cost=0, rearranges=True, shows=True, can_fail=False,
     virtual=True, moves=True, tame=True, separable=True,
-    evaluate=lambda x, shape: np.reshape(x, shape),
-    infer=lambda x, shape: Aval(shape, x.dtype),
+    evaluate=lambda x, shape: np.reshape(x, shape), infer=_reshape_infer,
     vjp=lambda ct, y, x, shape: (reshape(ct, x.shape),),
     samples=lambda rng: [((rng.normal(size=(2, 6)),), {"shape": (3, 4)})])
 

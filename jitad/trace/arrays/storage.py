@@ -225,7 +225,7 @@ class Storage:
         patch = self.patches[number]
         if patch.window == window:
             return patch.number
-        if patch.window is not None and patch.window.size == 1:
+        if patch.window is not None and patch.window.size == window.size == 1:
             return reshape(self.builder.value(patch.number), window.shape).number
         within = affine(look(self._within, window))
         return None if within is None else show(self.builder.value(patch.number), within).number

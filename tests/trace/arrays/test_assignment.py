@@ -143,6 +143,22 @@ def test_rows_that_a_computed_integer_picks_are_changed_in_place():
         assert gradient @ d == pytest.approx((f(x + 1e-6 * d, k) - f(x - 1e-6 * d, k)) / 2e-6, rel=1e-7)
 
 
+def test_one_stored_element_is_seen_in_many_places():
+    def f(x):
+        a, v = x.copy(), x.copy()[:1]
+        v *= 2.0
+        a[0] = x[1]
+        rows = np.meshgrid(v, x)[0]
+        return np.sum(np.broadcast_to(v, (4, 1)) * x[0]) + np.sum(np.broadcast_to(a[:1], (2,))) + np.sum(rows[1:])
+    x = np.array([1.0, 2.0, 3.0])
+    value, gradient = value_and_grad(f)(x)
+    assert value == f(x) == 16.0
+    np.testing.assert_array_equal(gradient, [20.0, 2.0, 0.0])
+    builder = Builder()
+    with pytest.raises(TapeError, match=r"1 elements in the shape \(4, 1\)"):
+        TABLE["reshape"](builder.input(Aval((1,), np.dtype(float)), "x"), shape=(4, 1))
+
+
 def test_a_loop_is_a_chain_of_numbers():
     """What was stored is read back as itself, and n assignments are one node."""
     def f(x):
