@@ -2,6 +2,7 @@
 # make test    everything that must hold before a commit
 # make torch   the bridge to PyTorch, in an environment of its own, whose download is large
 # make test-versions  the tests at the lowest and the newest versions of NumPy, SciPy and numba (PYTHONS=, TESTS=)
+# make docs    the site, into build/site
 # make bench   the table of benchmarks, model by model, also into benchmarks/RESULTS.md
 #              (MODELS=folder DATA=folder STAN=table: more models, see benchmarks/README.md)
 # make clean   remove all that the above has made, .venv included
@@ -24,7 +25,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-versions bench lint types tests pymc torch wheel clean
+.PHONY: help demo test test-versions bench docs lint types tests pymc torch wheel clean
 
 help:
 	@sed -n 's/^# \(make.*\)/\1/p; s/^#\( \{6,\}.*\)/\1/p' Makefile
@@ -38,6 +39,7 @@ test: $(VENV)/.test
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory types
 	@$(MAKE) --no-print-directory wheel
+	@$(MAKE) --no-print-directory docs
 	@$(MAKE) --no-print-directory tests
 	@$(MAKE) --no-print-directory pymc
 
@@ -46,6 +48,9 @@ test-versions:
 
 bench: $(VENV)/.bench
 	$(PY) -m benchmarks.compare --write $(if $(MODELS),--models $(MODELS) --data $(DATA)) $(if $(STAN),--stan $(STAN))
+
+docs: $(VENV)/.docs
+	$(PY) -m mkdocs build --strict --quiet
 
 # --- parts of make test ------------------------------------------------------------------
 
@@ -111,7 +116,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 # One stamp per extra: installed again only when pyproject.toml changes.
-$(VENV)/.demo $(VENV)/.test $(VENV)/.bench: $(VENV)/.%: pyproject.toml | $(VENV)/bin/python
+$(VENV)/.demo $(VENV)/.test $(VENV)/.docs $(VENV)/.bench: $(VENV)/.%: pyproject.toml | $(VENV)/bin/python
 	$(PY) -m pip install --quiet --editable '.[$*]'
 	@touch $@
 
