@@ -19,7 +19,6 @@ WHY: dict[str, str] = {
     "dates": "dates and times are no real numbers; pass differences of them as floats",
     "bits": "it works on the bits of integers, through which no derivative flows; compute it outside",
     "no derivative": "it looks at how a float is stored and has no derivative; compute it outside",
-    "counts": "counts have no derivative; use np.histogram along one axis, or compute it outside",
     "matrix": "np.matrix is not supported; use arrays of two dimensions and @",
     "calls back": "compiled code would call your function with plain numbers; use scipy.integrate.quad, fixed_quad, "
                   "solve_ivp or odeint, or write the loop in NumPy",
@@ -54,9 +53,8 @@ REFUSED: dict[str, dict[str, str]] = {
         "bits": "bitwise_count bitwise_left_shift bitwise_right_shift gcd lcm left_shift packbits right_shift "
                 "unpackbits",
         "no derivative": "frexp nextafter spacing",
-        "counts": "histogram2d histogramdd",
         "matrix": "asmatrix bmat matrix",
-        "no rule yet": "angle recarray record",
+        "no rule yet": "recarray record",
     },
     "scipy.special": {
         "roots and nodes": """ai_zeros bei_zeros beip_zeros ber_zeros bernoulli berp_zeros bi_zeros c_roots cg_roots
@@ -99,7 +97,7 @@ REFUSED: dict[str, dict[str, str]] = {
             brunnermunzel bws_test chatterjeexi chi2_contingency chisquare combine_pvalues cramervonmises
             cramervonmises_2samp cumfreq describe differential_entropy directional_stats dunnett ecdf
             energy_distance epps_singleton_2samp exp expectile f_oneway false_discovery_control
-            find_repeats fisher_exact fit fligner friedmanchisquare gaussian_kde goodness_of_fit
+            find_repeats fisher_exact fit fligner friedmanchisquare goodness_of_fit
             jarque_bera kendalltau kruskal ks_1samp ks_2samp kstat kstatvar kstest kurtosistest levene
             linregress lmoment log logrank make_distribution mannwhitneyu median_test mode
             monte_carlo_test mood multiscale_graphcorr mvsdist normaltest obrientransform order_statistic

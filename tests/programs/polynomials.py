@@ -1,4 +1,5 @@
-"""Polynomials as objects, of traced coefficients and captured, and special functions with degrees and branches."""
+"""Polynomials as objects, of traced coefficients and captured, special functions with degrees and branches, and factors,
+triangular systems and determinants of complex matrices."""
 from __future__ import annotations
 
 import inspect
@@ -7,7 +8,7 @@ import numpy as np
 from numpy import c_, r_
 from numpy.polynomial import Chebyshev, Hermite, HermiteE, Laguerre, Legendre, Polynomial
 
-from scipy import special as sp
+from scipy import linalg, special as sp
 from scipy.spatial.distance import correlation
 
 from tests.programs.table import P3, X3, Table
@@ -101,3 +102,47 @@ if hasattr(sp, "sph_harm_y"):                   # SciPy 1.15 and later
     rows("sph_harm_y order above degree", lambda x: sp.sph_harm_y(1, 2, x, 0.3) + x, P3)
     rows("sph_harm_y by its name", lambda x: sph_harm_y(2, 1, x, 0.3), P3)
     rows.refused("sph_harm_y with derivatives", lambda x: sp.sph_harm_y(1, 1, x, 0.3, diff_n=1)[0].real.sum(), says=("diff_n",))
+
+
+# --- complex matrices ------------------------------------------------------------------------------
+
+rng = np.random.default_rng(4)
+A = rng.normal(size=(4, 4)) + 1j * rng.normal(size=(4, 4))
+H = A @ A.conj().T + np.eye(4)
+b = rng.normal(size=4) + 1j * rng.normal(size=4)
+X = np.array([0.8, 0.7, 1.2, 0.5])
+known, definite, real = linalg.lu_factor(A), linalg.cho_factor(H), linalg.lu_factor(A.real)
+
+
+def general(x):
+    return A * x[0] + np.diag(x) * (1 + 2j)
+
+
+def hermitian(x):
+    return H * x[0] ** 2 + np.diag(x ** 2)
+
+
+rows("qr of a complex matrix", lambda x: tuple(np.linalg.qr(general(x))), X)
+rows("qr of a tall one", lambda x: np.linalg.qr(general(x)[:, :2])[0], X)
+rows("qr of a wide one", lambda x: np.linalg.qr(general(x)[:2], mode="r"), X)
+rows("qr of several", lambda x: np.linalg.qr(np.stack([general(x), general(2 * x)])).Q, X)
+rows("scipy qr", lambda x: linalg.qr(general(x), mode="economic")[0] @ b, X)
+rows("lu of a complex matrix", lambda x: linalg.lu(general(x))[1:], X)
+rows("lu put together", lambda x: np.linalg.multi_dot(linalg.lu(general(x))), X)
+rows("lu with indices", lambda x: linalg.lu(general(x), p_indices=True)[1], X)
+rows("lu_factor and lu_solve", lambda x: linalg.lu_solve(linalg.lu_factor(general(x)), b), X)
+rows("lu_solve of captured factors", lambda x: linalg.lu_solve(known, b * x), X)
+rows("lu_solve of captured real factors", lambda x: linalg.lu_solve(real, x), X)
+rows("transposed lu_solve", lambda x: linalg.lu_solve(known, b * x, trans=1), X)
+rows("adjoint lu_solve", lambda x: linalg.lu_solve(linalg.lu_factor(general(x)), A, trans=2), X)
+rows("solve_triangular", lambda x: linalg.solve_triangular(np.tril(general(x)), b, lower=True), X)
+rows("solve_triangular, adjoint", lambda x: linalg.solve_triangular(general(x), A * x, trans="C"), X)
+rows("solve_triangular, transposed", lambda x: linalg.solve_triangular(general(x), b, trans="T", unit_diagonal=True), X)
+rows("cho_factor and cho_solve", lambda x: linalg.cho_solve(linalg.cho_factor(hermitian(x)), b), X)
+rows("cho_solve of a lower factor", lambda x: linalg.cho_solve((np.linalg.cholesky(hermitian(x)), True), A), X)
+rows("cho_solve of captured factors", lambda x: linalg.cho_solve(definite, b * x), X)
+rows("scipy cholesky", lambda x: linalg.cholesky(hermitian(x)), X)
+rows("determinant", lambda x: np.atleast_1d(np.linalg.det(general(x))), X)
+rows("determinants of several", lambda x: linalg.det(np.stack([general(x), general(-x)])), X)
+rows("slogdet", lambda x: np.stack(np.linalg.slogdet(general(x))), X)
+rows.refused("a singular triangle", lambda x: np.abs(linalg.solve_triangular(np.diag(x * b * [1, 0, 1, 1]), b)).sum(), X, raises=np.linalg.LinAlgError, says=("ingular",))

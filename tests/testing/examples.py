@@ -140,4 +140,5 @@ EXAMPLES: dict[str, dict[str, tuple[str, tuple[Any, ...]]]] = {
         "mahalanobis": ("scipy.spatial.distance.mahalanobis(x[0], x[1], x)", (m,)),
         "seuclidean": ("scipy.spatial.distance.seuclidean(x[0], x[1], x[2])", (m,)),
         "pdist": ("scipy.spatial.distance.pdist(x)", (m,)), "cdist": ("scipy.spatial.distance.cdist(x, x.T)", (m,))},
+    "scipy.stats": {"gaussian_kde": ("scipy.stats.gaussian_kde(x)(x[:2])", (np.array([0.3, 1.0, 2.5]),))},
 }

@@ -28,7 +28,7 @@ REFUSED = [
     ("complex256", lambda x: x * np.clongdouble(1j)), ("object", lambda x: x * np.array([None])),
     ("numpy.power.reduce", np.power.reduce),
     ("float16", lambda x: x.astype("f2")), ("float128", lambda x: x * np.longdouble(2)),
-    ("numpy.spacing", np.spacing), ("numpy.histogram2d", lambda x: np.histogram2d(x, x)),
+    ("numpy.frexp", np.frexp), ("a traced rcond", lambda x: np.linalg.pinv(x[:, None], x[0])),
     ("traced integer", lambda x: 2 ** x.astype(int)),
     ("a function as mode", lambda x: np.pad(x, 1, lambda *a: None)),
 ]
@@ -80,7 +80,7 @@ def test_shape_errors_keep_numpys_message(function):
 def test_no_function_of_numpy_falls_through():
     """Every function that NumPy hands over has a rule or is refused; none runs on."""
     x, = traced(np.ones((2, 2)))
-    for function in (np.may_share_memory, np.shares_memory, np.histogram2d):
+    for function in (np.may_share_memory, np.shares_memory):
         assert function not in FUNCTIONS
         with pytest.raises(UnsupportedOperationError):
             function(x, x)

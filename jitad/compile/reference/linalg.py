@@ -172,6 +172,16 @@ def csvd(out: Any, a: Any, batch: int, m: int, n: int) -> int:
 
 
 @registered
+def cqr(out: Any, a: Any, batch: int, m: int, n: int) -> int:
+    return _of_row("cqr")(out, (a, (batch, m, n, 2)))
+
+
+@registered
+def clu(out: Any, a: Any, order: Any, batch: int, n: int) -> int:
+    return _of_row("clu")(out, (a, (batch, n, n, 2)), (order, (batch, n)))
+
+
+@registered
 def eig(out: Any, a: Any, batch: int, n: int, packed: int = 0) -> int:
     return _of_row("eig", packed=bool(packed))(out, (a, (batch, n, n, 2) if packed else (batch, n, n)))
 
@@ -212,8 +222,8 @@ def lu(out: Any, a: Any, order: Any, batch: int, n: int) -> int:
 
 
 @registered
-def lu_order(out: Any, a: Any, batch: int, n: int) -> int:
-    return _of_row("lu_order")(out, (a, (batch, n, n)))
+def lu_order(out: Any, a: Any, batch: int, n: int, packed: int = 0) -> int:
+    return _of_row("lu_order", packed=bool(packed))(out, (a, (batch, n, n, 2) if packed else (batch, n, n)))
 
 
 @registered

@@ -284,5 +284,12 @@ class RoutineCode:
             self.loop(first, end, element)
         self.loop(0, columns, column)
 
+    def transposed_pairs(self, target: Any, source: Any, rows: int, columns: int) -> None:
+        """`transposed` of packed complex numbers."""
+        def element(i: Index, j: Index, part: int) -> None:
+            value = self.load(source, self.add(self.mul(self.add(self.mul(i, columns), j), 2), part))
+            self.store(value, target, self.add(self.mul(self.add(self.mul(j, rows), i), 2), part))
+        self.loop(0, rows, lambda i: self.loop(0, columns, lambda j: self.loop(0, 2, lambda c: element(i, j, c))))
+
 
 __all__ = ["BOOL", "RoutineCode", "INT32", "Index"]

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from jitad.compile.llvm.ir import DOUBLE
+from jitad.compile.llvm.ir import DOUBLE, INT64
 from jitad.compile.routines.cholesky import invert_definite
-from jitad.compile.routines.code import BOOL, INT32, Index, RoutineCode
+from jitad.compile.routines.code import BOOL, INT32, Index, RoutineCode, registered
 
 LU_UNROLLED, LU_LOOPS = 2, 16                 # sides up to which code of our own is faster than LAPACK
 DEFINITE_FROM = 32                            # sides from which it pays to look for symmetry
@@ -259,3 +259,88 @@ def _swap(code: RoutineCode, p: Any, i: Index, j: Index) -> None:
     first, second = code.load(p, i), code.load(p, j)
     code.store(second, p, i)
     code.store(first, p, j)
+
+
+# --- LU, as a result ---------------------------------------------------------------------------
+
+class _Lu:
+    """The factors of one matrix after another, column-major; of packed complex ones if `packed`."""
+
+    def __init__(self, code: RoutineCode, n: int, packed: int = 0):
+        self.code, self.n, self.packed = code, n, packed
+        self.size = (1 + packed) * n * n
+        self.a, self.pivots = code.work(self.size), code.work(n, INT32)
+        self.transposed = code.transposed_pairs if packed else code.transposed
+
+    def factor(self, a: Any) -> None:
+        """Singular matrices have factors too."""
+        code, n = self.code, self.n
+        self.transposed(self.a, a, n, n)
+        code.lapack("getrf", n, n, self.a, n, self.pivots, code.info, pairs=bool(self.packed))
+
+
+@registered
+def lu(code: RoutineCode, out: Any, a: Any, order: Any, batch: int, n: int) -> None:
+    """Both factors of each matrix in one."""
+    _both(code, out, a, batch, n, 0)
+
+
+@registered
+def clu(code: RoutineCode, out: Any, a: Any, order: Any, batch: int, n: int) -> None:
+    """The same of complex matrices."""
+    _both(code, out, a, batch, n, 1)
+
+
+def _both(code: RoutineCode, out: Any, a: Any, batch: int, n: int, packed: int) -> None:
+    if not n:
+        return
+    factors = _Lu(code, n, packed)
+
+    def each(i: Index) -> None:
+        place = code.mul(i, factors.size)
+        factors.factor(code.at(a, place))
+        factors.transposed(code.at(out, place), factors.a, n, n)
+    code.rolled(0, batch, each)
+
+
+@registered
+def lu_order(code: RoutineCode, out: Any, a: Any, batch: int, n: int, packed: int = 0) -> None:
+    """The order of rows of each factorization."""
+    if not n:
+        return
+    code.compute_as(a.type.pointee)
+    factors = _Lu(code, n, packed)
+
+    def each(i: Index) -> None:
+        order = code.at(out, code.mul(i, n))
+        factors.factor(code.at(a, code.mul(i, factors.size)))
+        code.loop(0, n, lambda j: code.store(code.integer(j), order, j))
+
+        def swap(j: Index) -> None:
+            pivot = code.sub(code.builder.sext(code.load(factors.pivots, j), code.integer(0).type), 1)
+            first, second = code.load(order, j), code.load(order, pivot)
+            code.store(second, order, j)
+            code.store(first, order, pivot)
+        code.loop(0, n, swap)
+    code.rolled(0, batch, each)
+
+
+@registered
+def lu_pivots(code: RoutineCode, out: Any, order: Any, batch: int, n: int) -> None:
+    """The pivots of each order of rows."""
+    if not n:
+        return
+    rows = code.work(n, INT64)
+
+    def each(i: Index) -> None:
+        wanted, pivots = code.at(order, code.mul(i, n)), code.at(out, code.mul(i, n))
+        code.loop(0, n, lambda j: code.store(code.integer(j), rows, j))
+
+        def swap(j: Index) -> None:
+            row = code.load(wanted, j)
+            pivot = code.folded(j, n, code.integer(j), lambda k, found: code.builder.select(
+                code.builder.icmp_signed("==", code.load(rows, k), row), code.integer(k), found))
+            code.store(pivot, pivots, j)
+            code.store(code.load(rows, j), rows, pivot)
+        code.loop(0, n, swap)
+    code.rolled(0, batch, each)

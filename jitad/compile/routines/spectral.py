@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from jitad.compile.llvm.ir import INT64
 from jitad.compile.routines.code import INT32, Index, RoutineCode, registered
 from jitad.compile.routines.products.gemm import gemm
 
@@ -186,83 +185,41 @@ def qr(code: RoutineCode, out: Any, a: Any, batch: int, m: int, n: int) -> None:
     code.rolled(0, batch, each)
 
 
-class _Lu:
-    def __init__(self, code: RoutineCode, n: int):
-        self.code, self.n = code, n
-        self.a, self.pivots = code.work(n * n), code.work(n, INT32)
-
-    def factor(self, a: Any) -> None:
-        """Singular matrices have factors too."""
-        code, n = self.code, self.n
-        code.transposed(self.a, a, n, n)
-        code.lapack("getrf", n, n, self.a, n, self.pivots, code.info)
-
-
 @registered
-def lu(code: RoutineCode, out: Any, a: Any, order: Any, batch: int, n: int) -> None:
-    """Both factors of each matrix in one."""
+def cqr(code: RoutineCode, out: Any, a: Any, batch: int, m: int, n: int) -> None:
+    """Rows of a column of Q and a row of R of each packed complex matrix, real parts before imaginary ones."""
     if not n:
         return
-    factors = _Lu(code, n)
+    width, length = 2 * (m + n), 64 * n
+    q, tau, scratch = code.work(2 * m * n), code.work(2 * n), code.work(2 * length)
 
     def each(i: Index) -> None:
-        factors.factor(code.at(a, code.mul(i, n * n)))
-        code.transposed(code.at(out, code.mul(i, n * n)), factors.a, n, n)
-    code.rolled(0, batch, each)
+        target = code.at(out, code.mul(i, n * width))
+        code.transposed_pairs(q, code.at(a, code.mul(i, 2 * m * n)), m, n)
+        code.lapack("geqrf", m, n, q, m, tau, scratch, length, code.info, pairs=True)
+        code.require(code.succeeded())
 
+        def entry(j: Index, c: Index, part: int) -> Any:
+            return code.load(q, code.add(code.mul(code.add(j, code.mul(c, m)), 2), part))
 
-@registered
-def lu_order(code: RoutineCode, out: Any, a: Any, batch: int, n: int) -> None:
-    """The order of rows of each factorization."""
-    if not n:
-        return
-    code.compute_as(a.type.pointee)
-    factors = _Lu(code, n)
+        def upper(j: Index) -> None:
+            for part in (0, 1):
+                row = code.at(target, code.add(code.mul(j, width), 2 * m + part * n))
+                code.loop(0, j, lambda c, row=row: code.store(code.number(0.0), row, c))  # type: ignore[misc]
+                code.loop(j, n, lambda c, row=row, part=part: code.store(entry(j, c, part), row, c))  # type: ignore[misc]
 
-    def each(i: Index) -> None:
-        order = code.at(out, code.mul(i, n))
-        factors.factor(code.at(a, code.mul(i, n * n)))
-        code.loop(0, n, lambda j: code.store(code.integer(j), order, j))
-
-        def swap(j: Index) -> None:
-            pivot = code.sub(code.builder.sext(code.load(factors.pivots, j), code.integer(0).type), 1)
-            first, second = code.load(order, j), code.load(order, pivot)
-            code.store(second, order, j)
-            code.store(first, order, pivot)
-        code.loop(0, n, swap)
-    code.rolled(0, batch, each)
-
-
-@registered
-def lu_pivots(code: RoutineCode, out: Any, order: Any, batch: int, n: int) -> None:
-    """The pivots of each order of rows."""
-    if not n:
-        return
-    rows = code.work(n, INT64)
-
-    def each(i: Index) -> None:
-        wanted, pivots = code.at(order, code.mul(i, n)), code.at(out, code.mul(i, n))
-        code.loop(0, n, lambda j: code.store(code.integer(j), rows, j))
-
-        def swap(j: Index) -> None:
-            row = code.load(wanted, j)
-            pivot = code.folded(j, n, code.integer(j), lambda k, found: code.builder.select(
-                code.builder.icmp_signed("==", code.load(rows, k), row), code.integer(k), found))
-            code.store(pivot, pivots, j)
-            code.store(code.load(rows, j), rows, pivot)
-        code.loop(0, n, swap)
+        def column(j: Index) -> None:
+            for part in (0, 1):
+                row = code.at(target, code.add(code.mul(j, width), part * m))
+                code.loop(0, m, lambda c, row=row, part=part: code.store(entry(c, j, part), row, c))  # type: ignore[misc]
+        code.loop(0, n, upper)
+        code.lapack("ungqr", m, n, n, q, m, tau, scratch, length, code.info, pairs=True)
+        code.require(code.succeeded())
+        code.loop(0, n, column)
     code.rolled(0, batch, each)
 
 
 # --- complex matrices, packed ------------------------------------------------------------------
-
-def _transposed_pairs(code: RoutineCode, target: Any, source: Any, rows: int, columns: int) -> None:
-    """`transposed` of complex numbers."""
-    def element(i: Index, j: Index, part: int) -> None:
-        value = code.load(source, code.add(code.mul(code.add(code.mul(i, columns), j), 2), part))
-        code.store(value, target, code.add(code.mul(code.add(code.mul(j, rows), i), 2), part))
-    code.loop(0, rows, lambda i: code.loop(0, columns, lambda j: code.loop(0, 2, lambda c: element(i, j, c))))
-
 
 def _complex_row(code: RoutineCode, target: Any, first: list[tuple[Any, int, int]],
                  vectors: list[tuple[Any, int, int]]) -> None:
@@ -282,7 +239,7 @@ def heigh(code: RoutineCode, out: Any, h: Any, batch: int, n: int, upper: int = 
 
     def each(i: Index) -> None:
         target = code.at(out, code.mul(i, n * width))
-        _transposed_pairs(code, a, code.at(h, code.mul(i, 2 * n * n)), n, n)
+        code.transposed_pairs(a, code.at(h, code.mul(i, 2 * n * n)), n, n)
         code.lapack("heevd", "V", "U" if upper else "L", n, a, n, w, scratch, length, numbers, reals, places, integers,
                     code.info, pairs=True)
         code.require(code.succeeded())
@@ -304,7 +261,7 @@ def csvd(code: RoutineCode, out: Any, a: Any, batch: int, m: int, n: int) -> Non
 
     def each(i: Index) -> None:
         target = code.at(out, code.mul(i, k * width))
-        _transposed_pairs(code, copy, code.at(a, code.mul(i, 2 * m * n)), m, n)
+        code.transposed_pairs(copy, code.at(a, code.mul(i, 2 * m * n)), m, n)
         code.lapack("gesdd", "S", m, n, copy, m, s, u, m, vt, k, scratch, length, reals, integers, code.info,
                     pairs=True)
         code.require(code.succeeded())
@@ -332,7 +289,7 @@ def eig(code: RoutineCode, out: Any, a: Any, batch: int, n: int, packed: int = 0
             total, code.times(code.load(source, j), code.number(0.0))))
         code.require(code.builder.fcmp_ordered("==", nothing, code.number(0.0)))
         if packed:
-            _transposed_pairs(code, copy, source, n, n)
+            code.transposed_pairs(copy, source, n, n)
             code.lapack("geev", "N", "V", n, copy, n, w, code.null(), 1, v, n, scratch, length, reals, code.info,
                         pairs=True)
         else:

@@ -37,7 +37,7 @@ from jitad.primitives.linalg.failures import FAILS
 EXTERNAL = {"cython_blas": ("gemm", "trmm", "trsm", "trsv"),
             "cython_lapack": ("potrf", "trtri", "lauum", "getrf", "gesdd", "syevd", "geqrf", "orgqr", "gees", "trsyl",
                               "gbsv", "pbsv", "geev")}
-COMPLEX = ("heevd", "gesdd", "geev")                # those of LAPACK that are called for complex matrices too
+COMPLEX = "heevd", "gesdd", "geev", "getrf", "geqrf", "ungqr"     # of LAPACK, called for complex matrices too
 
 
 def build_routine(emitter: Any, name: str, pointers: list[Any], numbers: tuple[float, ...]) -> Any:

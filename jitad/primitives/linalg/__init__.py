@@ -7,7 +7,8 @@ reverse mode algorithmic differentiation" (2008). Matrices that NumPy refuses ra
 """
 from jitad.primitives.linalg.banded import solve_banded, solveh_banded
 from jitad.primitives.linalg.cholesky import cholesky, cholesky_cotangent, cholesky_inverse
-from jitad.primitives.linalg.complexes import csvd, csvd_parts, eig, eig_parts, heigh, vectors
+from jitad.primitives.linalg.complex_factors import clu, cqr, cqr_parts, solve_triangle
+from jitad.primitives.linalg.complexes import Pair, csvd, csvd_parts, eig, eig_parts, heigh, vectors
 from jitad.primitives.linalg.determinants import cofactor, cofactor_tangent, det, slogdet, slogdet_log, slogdet_sign
 from jitad.primitives.linalg.functions import expm, orthogonal_factor, sqrtm, sylvester
 from jitad.primitives.linalg.matrices import matmul, mT
@@ -17,8 +18,8 @@ from jitad.primitives.linalg.systems import inv, solve
 from jitad.primitives.linalg.triangular import solve_triangular
 
 __all__ = [
-    "cholesky", "cholesky_cotangent", "cholesky_inverse", "cofactor", "cofactor_tangent", "column", "columns",
-    "csvd", "csvd_parts", "det", "eig", "eig_parts", "eigh", "expm", "heigh", "inv", "lu", "lu_order", "lu_pivots",
-    "matmul", "mT", "order_of_pivots", "orthogonal_factor", "permuted", "pinv", "qr", "qr_parts", "slogdet",
-    "slogdet_log", "slogdet_sign", "solve", "solve_banded", "solve_triangular", "solveh_banded", "sqrtm", "svd",
-    "svd_parts", "sylvester", "vectors"]
+    "Pair", "cholesky", "cholesky_cotangent", "cholesky_inverse", "clu", "cofactor", "cofactor_tangent", "column",
+    "columns", "cqr", "cqr_parts", "csvd", "csvd_parts", "det", "eig", "eig_parts", "eigh", "expm", "heigh", "inv",
+    "lu", "lu_order", "lu_pivots", "matmul", "mT", "order_of_pivots", "orthogonal_factor", "permuted", "pinv", "qr",
+    "qr_parts", "slogdet", "slogdet_log", "slogdet_sign", "solve", "solve_banded", "solve_triangle",
+    "solve_triangular", "solveh_banded", "sqrtm", "svd", "svd_parts", "sylvester", "vectors"]

@@ -120,12 +120,12 @@ def _at(component: Any, like: Value) -> Value:
 
 # --- Hermitian matrices ------------------------------------------------------------------------
 
-def _complex(packed: Any) -> Any:
+def complex_of(packed: Any) -> Any:
     return packed[..., 0] + 1j * packed[..., 1]
 
 
 def _heigh(h: Any, upper: bool = False) -> Any:
-    w, v = np.linalg.eigh(_complex(h), UPLO="U" if upper else "L")
+    w, v = np.linalg.eigh(complex_of(h), UPLO="U" if upper else "L")
     rows = np.swapaxes(v, -1, -2)
     return np.concatenate([w[..., None], rows.real, rows.imag], axis=-1).astype(h.dtype)
 
@@ -189,13 +189,13 @@ def _turned(v: Pair, turn: Value) -> Pair:
     return Pair(-v.im * turns, v.re * turns)
 
 
-def _packed_samples(*shapes: tuple[int, ...]) -> Any:
+def packed_samples(*shapes: tuple[int, ...]) -> Any:
     return lambda rng: [((rng.normal(size=(*s, 2)) + 2.0 * np.eye(s[-2], s[-1])[..., None] * np.arange(
         1.0, s[-1] + 1.0)[:, None],), {}) for s in shapes]
 
 
 heigh = Primitive("heigh", evaluate=_heigh, infer=_heigh_infer, vjp=_heigh_vjp, jvp=_heigh_jvp, cost=200,
-                  batch=leading, core=3, samples=_packed_samples((3, 3), (2, 2, 2)),
+                  batch=leading, core=3, samples=packed_samples((3, 3), (2, 2, 2)),
                   sides=lambda shapes, params: (
                       int(np.prod(shapes[0][:-3])), shapes[0][-2], int(params.get("upper", 0))))
 """Rows of eigenvalue and eigenvector of a packed Hermitian matrix, ascending; one triangle is read, and the diagonal
@@ -205,7 +205,7 @@ counts as real. Shape ``(..., n, 1 + 2n)``."""
 # --- singular values ---------------------------------------------------------------------------
 
 def _csvd(a: Any) -> Any:
-    u, s, vh = np.linalg.svd(_complex(a), full_matrices=False)
+    u, s, vh = np.linalg.svd(complex_of(a), full_matrices=False)
     left = np.swapaxes(u, -1, -2)
     return np.concatenate([s[..., None], left.real, left.imag, vh.real, vh.imag], axis=-1).astype(a.dtype)
 
@@ -282,7 +282,7 @@ def _csvd_jvp(tangents: Cotangents, y: Value, a: Value) -> Value | None:
 
 
 csvd = Primitive("csvd", evaluate=_csvd, infer=_csvd_infer, vjp=_csvd_vjp, jvp=_csvd_jvp, cost=200, batch=leading,
-                 core=3, samples=_packed_samples((3, 3), (4, 2), (2, 2, 3)),
+                 core=3, samples=packed_samples((3, 3), (4, 2), (2, 2, 3)),
                  sides=lambda shapes, params: (int(np.prod(shapes[0][:-3])), *shapes[0][-3:-1]))
 """Rows of singular value, vector on the left and conjugate vector on the right of a packed matrix, descending. Shape
 ``(..., k, 1 + 2m + 2n)``."""
@@ -292,7 +292,7 @@ csvd = Primitive("csvd", evaluate=_csvd, infer=_csvd_infer, vjp=_csvd_vjp, jvp=_
 
 def _eig(a: Any, packed: bool = False) -> Any:
     """In double precision, so that rounding does not decide the signs of real vectors, which no convention fixes."""
-    w, v = np.linalg.eig(np.asarray(_complex(a) if packed else a, complex if packed else float))
+    w, v = np.linalg.eig(np.asarray(complex_of(a) if packed else a, complex if packed else float))
     rows = np.swapaxes(v, -1, -2)
     return np.concatenate([np.stack([w.real, w.imag], -1), rows.real, rows.imag], axis=-1).astype(a.dtype)
 
@@ -366,7 +366,7 @@ def _eig_jvp(tangents: Cotangents, y: Value, a: Value, packed: bool = False) -> 
 
 
 def _eig_samples(rng: np.random.Generator) -> Samples:
-    complex_ones = _packed_samples((3, 3))(rng)
+    complex_ones = packed_samples((3, 3))(rng)
     return [((rng.normal(size=(3, 3)),), {}), ((rng.normal(size=(2, 2, 2)),), {}),
             *((args, {"packed": True}) for args, _ in complex_ones)]
 

@@ -123,7 +123,7 @@ def _lu_vjp(ct: Value, y: Value, a: Value, order: Value) -> tuple[Value, None]:
               + triangle(matmul(ct_upper, mT(upper)), lower=False))
     left = solve_triangular(y, inside, lower=True, trans=True, unit=True)
     moved = mT(solve_triangular(y, mT(left), lower=False))
-    return _back(moved, order), None
+    return permuted_back(moved, order), None
 
 
 def _lu_jvp(tangents: Cotangents, y: Value, a: Value, order: Value) -> Value | None:
@@ -152,16 +152,32 @@ def permuted(x: Value, order: Value) -> Value:
     return gather(x, *arrays, axes=axes)
 
 
-def _back(x: Value, order: Value) -> Value:
+def permuted_back(x: Value, order: Value) -> Value:
     arrays, axes = _places(order, x.shape)
     return scatter(x, *arrays, axes=axes, shape=x.shape)
 
 
+def _lu_order(a: Any, packed: bool = False) -> Any:
+    a = a[..., 0] + 1j * a[..., 1] if packed else a
+    return _each(lambda m: order_of_pivots(_factored(m)[1]), a, a.shape[:-1], np.int64)
+
+
+def _lu_order_infer(a: Aval, packed: bool = False) -> Aval:
+    a = Aval(a.shape[:-1], a.dtype) if packed else a
+    return Aval((*square_batch(a), a.shape[-1]), np.dtype(np.int64))
+
+
+def _lu_order_sides(shapes: Any, params: Any) -> tuple[float, ...]:
+    packed = int(params.get("packed", 0))
+    shape = shapes[0][:-1] if packed else shapes[0]
+    return (math.prod(shape[:-2]), shape[-1], packed)
+
+
 lu_order = Primitive(
-    "lu_order", evaluate=lambda a: _each(lambda m: order_of_pivots(_factored(m)[1]), a, a.shape[:-1], np.int64),
-    infer=lambda a: Aval((*square_batch(a), a.shape[-1]), np.dtype(np.int64)), cost=100, batch=leading,
-    samples=lambda rng: [((regular(rng)[::-1],), {}), ((regular(rng, 2),), {})])
-"""The order of rows p with which ``a[p] = L @ U``, by partial pivoting."""
+    "lu_order", evaluate=_lu_order, infer=_lu_order_infer, cost=100, batch=leading, sides=_lu_order_sides,
+    samples=lambda rng: [((regular(rng)[::-1],), {}), ((regular(rng, 2),), {}),
+                         ((rng.normal(size=(2, 3, 3, 2)),), {"packed": True})])
+"""The order of rows p with which ``a[p] = L @ U``, by partial pivoting; of a complex matrix, if it is `packed`."""
 
 lu_pivots = Primitive(
     "lu_pivots", evaluate=lambda order: np.reshape(
@@ -217,4 +233,4 @@ pinv = Primitive(
                          for s in ((4, 2), (2, 2, 4), (3, 3))])
 """The pseudoinverse; singular values up to `rcond` times the largest count as zero, and stay so."""
 
-__all__ = ["lu", "lu_order", "lu_pivots", "order_of_pivots", "permuted", "pinv", "qr", "qr_parts"]
+__all__ = ["lu", "lu_order", "lu_pivots", "order_of_pivots", "permuted", "permuted_back", "pinv", "qr", "qr_parts"]

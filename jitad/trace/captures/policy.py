@@ -72,12 +72,17 @@ def is_user_module(module: ModuleType) -> bool:
 
 def is_user_function(function: FunctionType) -> bool:
     """Whether a function is the user's, and so runs as a copy that sees traced captures."""
-    if library.is_followed_function(function):
+    if library.is_followed_function(function) or _is_of_normal(function):
         return True
     if _top(function.__module__) not in LIBRARIES or _top(function.__globals__.get("__name__")) not in LIBRARIES:
         return True
     file = function.__code__.co_filename  # a user's module may have the name of one of Python's
     return not file.startswith("<") and not is_library_file(file) and _top(function.__module__) in STANDARD
+
+
+def _is_of_normal(function: FunctionType) -> bool:
+    """Whether this is a method of ``statistics.NormalDist``."""
+    return function.__module__ == "statistics" and function.__qualname__.startswith("NormalDist.")
 
 
 def holds_user_code(function: FunctionType) -> bool:
@@ -96,7 +101,8 @@ def holds_user_code(function: FunctionType) -> bool:
 
 def is_user_class(cls: type) -> bool:
     """Whether a class is the user's, or of plain NumPy code, and so its methods run as copies."""
-    return _top(cls.__module__) not in LIBRARIES or library.is_followed_module(cls.__module__)
+    return _top(cls.__module__) not in LIBRARIES or library.is_followed_module(cls.__module__) or (
+        cls is statistics.NormalDist)
 
 
 def is_followed(cls: type) -> bool:
@@ -231,8 +237,6 @@ def refused(value: Any, name: str, where: Callable[[], Any]) -> Any | None:
     fine."""
     if value is datetime.datetime or value is datetime.date:
         return _refusing(value, ("now", "utcnow", "today"), "reads the clock", where)
-    if value is statistics.NormalDist:
-        return _refusing(value, ("samples",), "draws random numbers", where)
     if value is warnings.catch_warnings:
         return _unrecording(where)
     if value is logging.getLogger:

@@ -89,7 +89,8 @@ def _unlisted(value: Any) -> bool:
     if top not in sys.stdlib_module_names or not _is_library(value, module):
         return False
     top = top.lstrip("_")
-    return top not in _PURE and name not in _NAMES.get(top.removeprefix("py"), ())
+    names = {name, getattr(value, "__qualname__", name).partition(".")[0]}       # a method is of a class
+    return top not in _PURE and names.isdisjoint(_NAMES.get(top.removeprefix("py"), ()))
 
 
 def _is_library(value: Any, module: str) -> bool:

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from jitad.primitives import linalg as rows
 from jitad.primitives.linalg.spectral import column
-from jitad.trace.complexes.functions import magnitude, rule
+from jitad.trace.complexes.functions import magnitude, prod, rule
 from jitad.trace.dispatch import builder_in, call, order_of, refused
 from jitad.trace.numpy_rules.algebra.factors import decomposed, singular_values
 from jitad.trace.numpy_rules.algebra.linalg import check_square
-from jitad.trace.values.pairs import Complex, as_complex, pair, parts_of
+from jitad.trace.values.pairs import Complex, as_complex, pack, pair, parts_of
 
 _SlogdetResult = type(np.linalg.slogdet(np.eye(1)))
 LARGEST_EXPANDED = 3            # determinants up to this size by their definition
@@ -81,13 +82,28 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     return pair(factor[..., 0, :, 0], factor[..., 1, :, 0])
 
 
+def factors_of(a: Complex) -> tuple[Complex, Any]:
+    """Both LU factors in one matrix, and the order of rows."""
+    packed = a.builder.value(pack(a).number)
+    order = a.builder.value(rows.lu_order(packed, packed=True).number)
+    both = rows.Pair.of(rows.clu(packed, order))
+    return pair(both.re, both.im), order
+
+
 @rule(np.linalg.det)
 def det(a: Any) -> Any:
     a = square(a)
-    if a.shape[-1] > LARGEST_EXPANDED:
-        raise refused(a.builder, f"numpy.linalg.det of complex matrices larger than {LARGEST_EXPANDED} x "
-                      f"{LARGEST_EXPANDED}", "use the second result of numpy.linalg.slogdet, log|det|")
-    return _expanded(a)
+    if a.shape[-1] <= LARGEST_EXPANDED:
+        return _expanded(a)
+    pivots, sign = _pivots(a)
+    return prod(pivots, -1) * sign
+
+
+def _pivots(a: Complex) -> tuple[Any, Any]:
+    """The diagonal of U, and the sign of the order of rows."""
+    both, order = factors_of(a)
+    moved = a.builder.value(rows.lu_pivots(order).number) != np.arange(a.shape[-1])
+    return np.diagonal(both, axis1=-2, axis2=-1), 1.0 - 2.0 * (np.sum(moved, axis=-1) % 2)
 
 
 def _expanded(a: Any) -> Any:
@@ -103,35 +119,14 @@ def _expanded(a: Any) -> Any:
             + a[..., 0, 2] * (a[..., 1, 0] * a[..., 2, 1] - a[..., 1, 1] * a[..., 2, 0]))
 
 
-class UnknownSign:
-    """What stands for the sign of a determinant that is not computed: whatever is done with it raises."""
-
-    def __init__(self, raising: Callable[[], Exception]):
-        object.__setattr__(self, "_raising", raising)
-
-    def __getattribute__(self, name: str) -> Any:
-        raise object.__getattribute__(self, "_raising")()
-
-
-def _always(self: Any, *operands: Any) -> Any:
-    raise object.__getattribute__(self, "_raising")()
-
-
-for _name in ("add radd sub rsub mul rmul truediv rtruediv pow rpow neg abs eq ne lt le gt ge bool float complex array "
-              "array_ufunc array_function").split():
-    setattr(UnknownSign, f"__{_name}__", _always)
-
-
 @rule(np.linalg.slogdet)
 def slogdet(a: Any) -> Any:
     a = square(a)
     logdet = 0.5 * call(np.linalg.slogdet, doubled(a))[1]
     if a.shape[-1] <= LARGEST_EXPANDED:
         return _SlogdetResult(np.sign(_expanded(a)), logdet)
-    builder = a.builder
-    return _SlogdetResult(UnknownSign(lambda: refused(
-        builder, f"the sign of the determinant of a complex matrix larger than {LARGEST_EXPANDED} x {LARGEST_EXPANDED}",
-        "use log|det| alone")), logdet)
+    pivots, sign = _pivots(a)
+    return _SlogdetResult(prod(np.sign(pivots), -1) * sign, logdet)
 
 
 def _paired(values: Any) -> Any:

@@ -42,7 +42,7 @@ def partwise(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
 def part_of(value: Any, part: int) -> Any:
     """Real (0) or imaginary (1) parts of data, also in lists; of what is real the latter is 0."""
     if isinstance(value, (list, tuple)):
-        return type(value)(part_of(v, part) for v in value)
+        return (list if isinstance(value, list) else tuple)(part_of(v, part) for v in value)     # named ones too
     if isinstance(value, Complex):
         return value.im if part else value.re
     if is_complex(value):

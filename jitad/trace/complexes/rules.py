@@ -12,7 +12,7 @@ __all__ = ["function", "substitute", "ufunc"]
 
 def function(numpy_function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``numpy_function(*args, **kwargs)``, where something is complex."""
-    from jitad.trace.complexes import linalg, spectra  # noqa: F401  (fills the table)
+    from jitad.trace.complexes import factors, linalg, spectra  # noqa: F401  (fills the table)
     from jitad.trace.complexes.functions import apply
 
     return apply(numpy_function, args, kwargs)
@@ -20,7 +20,7 @@ def function(numpy_function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
 
 def substitute(original: Any, impl: Any) -> Any:
     """What the rule `impl` of a function of SciPy is where something is complex."""
-    from jitad.trace.complexes import spectra
+    from jitad.trace.complexes import factors, spectra  # noqa: F401  (fills the table)
 
     return spectra.substitute(original, impl)
 

@@ -10,7 +10,6 @@ from jitad.primitives.core import cast
 from jitad.primitives.linalg.matrices import matmul, mT, triangle
 from jitad.primitives.view import expand_dims
 from jitad.primitives.view import squeeze as drop
-from jitad.tape.builder import Value
 from jitad.trace.attempts import require_finite
 from jitad.trace.dispatch import as_value, lift_all, lift_with, refused
 from jitad.trace.numpy_rules.algebra.factors import (
@@ -18,9 +17,11 @@ from jitad.trace.numpy_rules.algebra.factors import (
     eigen_pairs,
     eigen_values,
     eps,
+    inverse_order,
     least_squares,
     matrices,
     only_right,
+    order_of_rows,
     pinv_of,
     qr_of,
     static,
@@ -28,7 +29,6 @@ from jitad.trace.numpy_rules.algebra.factors import (
 )
 from jitad.trace.numpy_rules.algebra.factors import svd as numpy_svd
 from jitad.trace.numpy_rules.algebra.linalg import check_square, norm, with_columns
-from jitad.trace.numpy_rules.reductions.reduce import sum_
 from jitad.trace.substitutes import substitute
 from jitad.trace.ufuncs import as_float
 
@@ -222,17 +222,10 @@ def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite:
     n = both.shape[-1]
     lower, upper = triangle(both, lower=True, strict=True) + np.eye(n, dtype=both.dtype), triangle(both, lower=False)
     if permute_l or p_indices:
-        inverse = _inverse_order(order)
+        inverse = inverse_order(order)
         return (rows.permuted(lower, inverse), upper) if permute_l else (cast(inverse, np.int32), lower, upper)
     p = expand_dims(order, (order.ndim - 1,)) == np.arange(n)[:, None]
     return cast(p, both.dtype), lower, upper
-
-
-def _inverse_order(order: Value) -> Value:
-    """The permutation back."""
-    n = order.shape[-1]
-    hit = expand_dims(order, (order.ndim - 1,)) == np.arange(n)[:, None]
-    return sum_(cast(hit, np.int64) * np.arange(n), -1)
 
 
 @substitute("scipy.linalg", "lu_factor")
@@ -248,26 +241,14 @@ def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False,
     require_finite(check_finite, b)
     if trans not in (0, 1, 2):
         raise ValueError(f"Illegal value encountered in trans={trans}")
-    order = _order_of_rows(both, pivots)
+    order = order_of_rows(both.builder, pivots)
 
     def solved(p: Any, q: Any) -> Any:
         if trans:
             inner = rows.solve_triangular(p, q, lower=False, trans=True)
-            return rows.permuted(rows.solve_triangular(p, inner, unit=True, trans=True), _inverse_order(order))
+            return rows.permuted(rows.solve_triangular(p, inner, unit=True, trans=True), inverse_order(order))
         return rows.solve_triangular(p, rows.solve_triangular(p, rows.permuted(q, order), unit=True), lower=False)
     return with_columns(solved, check_square(both), b, b.ndim == 1)
-
-
-def _order_of_rows(both: Value, pivots: Any) -> Value:
-    """What the pivots of `lu_factor` were made of."""
-    if not isinstance(pivots, Value):
-        return as_value(both.builder, rows.order_of_pivots(np.asarray(pivots)))
-    node = pivots.node
-    while node.prim.name in ("cast", "alias"):
-        node = both.builder.nodes[node.inputs[0]]
-    if node.prim is not rows.lu_pivots:
-        raise refused(both, "scipy.linalg.lu_solve with pivots that are computed", "pass the result of lu_factor")
-    return both.builder.value(node.inputs[0])
 
 
 # --- matrix equations ----------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from jitad.trace.scipy_rules.interpolate import functions as interpolate
 from jitad.trace.scipy_rules.signal import functions as signal
 from jitad.trace.scipy_rules.solvers import functions as solvers
 from jitad.trace.scipy_rules.sparse import functions as sparse
+from jitad.trace.scipy_rules.stats import kernels
 
-__all__ = ["descriptive", "distance", "factors", "harmonics", "images", "integrate", "interpolate", "linalg",
-           "matrix_functions", "signal", "solvers", "sparse", "special", "structured", "trees"]
+__all__ = ["descriptive", "distance", "factors", "harmonics", "images", "integrate", "interpolate", "kernels",
+           "linalg", "matrix_functions", "signal", "solvers", "sparse", "special", "structured", "trees"]

@@ -12,8 +12,9 @@ from jitad.primitives.index import concatenate
 from jitad.primitives.linalg.matrices import matmul, mT, triangle
 from jitad.primitives.view import expand_dims, slice_dims
 from jitad.primitives.view import squeeze as drop
+from jitad.tape.builder import Value
 from jitad.tape.types import TABLE
-from jitad.trace.dispatch import as_value, builder_in, implements, lift_all, refused
+from jitad.trace.dispatch import as_value, builder_in, implements, lift_all, order_of, refused
 from jitad.trace.numpy_rules.algebra.linalg import check_square, inv, norm, solve
 from jitad.trace.numpy_rules.reductions.reduce import max_, sum_
 from jitad.trace.numpy_rules.shapes.shape import ravel
@@ -255,6 +256,26 @@ def qr_of(a: Any) -> tuple[Any, Any]:
     if n > m:
         r = concatenate(r, matmul(mT(q), slice_dims(a, (*lead, slice(m, n)))), axis=a.ndim - 1)
     return q, r
+
+
+# --- the order of rows in LU factors -------------------------------------------------------------
+
+def inverse_order(order: Value) -> Value:
+    """The permutation back."""
+    n = order.shape[-1]
+    hit = expand_dims(order, (order.ndim - 1,)) == np.arange(n)[:, None]
+    return sum_(cast(hit, np.int64) * np.arange(n), -1)
+
+
+def order_of_rows(builder: Any, pivots: Any) -> Value:
+    """What the pivots of `lu_factor` were made of; captured ones, or an argument, are what the tape is for."""
+    if isinstance(pivots, Value):
+        node = pivots.node
+        while node.prim.name in ("cast", "alias"):
+            node = builder.nodes[node.inputs[0]]
+        if node.prim is rows.lu_pivots:
+            return builder.value(node.inputs[0])
+    return as_value(builder, rows.order_of_pivots(np.asarray(order_of(pivots))))
 
 
 # --- tensors -----------------------------------------------------------------------------------

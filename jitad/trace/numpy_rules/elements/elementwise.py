@@ -71,6 +71,13 @@ def round_(a: Any, decimals: int = 0, out: Any = None) -> Any:
     return np.rint(a * scale) / scale if decimals > 0 else np.rint(a / scale) * scale
 
 
+@implements(np.angle)
+def angle(z: Any, deg: bool = False) -> Any:
+    z, = lift_all(z)
+    result = np.arctan2(0.0, z)
+    return np.degrees(result) if deg else result
+
+
 @implements(np.fix)
 def fix(x: Any, out: Any = None) -> Any:
     return x if x.dtype.kind in "iub" else np.trunc(x)

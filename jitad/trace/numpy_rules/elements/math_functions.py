@@ -17,7 +17,7 @@ from jitad.primitives.core import cast
 from jitad.tape.builder import Value
 from jitad.tape.types import TABLE
 from jitad.trace.arrays.choice import choose
-from jitad.trace.dispatch import beyond, builder_in, refused
+from jitad.trace.dispatch import as_value, beyond, builder_in, noted_line, refused, stopped
 from jitad.trace.substitutes import substitute
 from jitad.trace.ufuncs import apply_ufunc
 from jitad.trace.where import user_line
@@ -267,7 +267,37 @@ def _isclose(a: Any, b: Any, *, rel_tol: Any = 1e-9, abs_tol: Any = 0.0) -> Any:
     return _handed((a == b) | close & apply_ufunc(np.isfinite, larger))
 
 
-@substitute(math.fsum)
+@substitute(math.fsum, always=True)
 def _fsum(iterable: Any) -> Any:
-    raise ConcretizationError(f"math.fsum at {user_line()} rounds once, which no compiled sum does; use sum() or "
-                              "np.sum in its place")
+    """By a tree of exact sums (D. E. Knuth, The Art of Computer Programming 2, 4.2.2): the error of each is added up
+    beside the sum, as in the `Sum2` of T. Ogita, S. M. Rump and S. Oishi (2005). The derivative is that of the sum."""
+    terms: Any = iterable if isinstance(iterable, Value) else list(iterable)
+    builder = builder_in(terms)
+    if builder is None:
+        return math.fsum(terms)
+    with noted_line(builder):
+        x = cast(as_value(builder, terms), np.float64)
+        if x.ndim != 1:
+            raise TypeError("only 0-dimensional arrays can be converted to Python scalars")
+        return _handed(_exact_sum(x)) if x.shape[0] else 0.0
+
+
+def _exact_sum(x: Any) -> Any:
+    total, error = x, 0.0 * stopped(x)
+    while (n := total.shape[0]) > 1:
+        half = n // 2
+        a, b, rest = total[:half], total[half:2 * half], total[2 * half:]
+        total = a + b
+        first, second, whole = (stopped(v) for v in (a, b, total))
+        moved = whole - first
+        lost = (first - (whole - moved)) + (second - moved) + (error[:half] + error[half:2 * half])
+        total, error = np.concatenate([total, rest]), np.concatenate([lost, error[2 * half:]])
+    total, error = total[0], error[0]
+    if np.isfinite(total):                               # a recorded branch, as those below are
+        return total + error
+    if np.isnan(total):
+        if not np.any(np.isnan(x)):
+            raise ValueError("-inf + inf in fsum")
+    elif not np.any(np.isinf(x)):
+        raise OverflowError("intermediate overflow in fsum")
+    return total

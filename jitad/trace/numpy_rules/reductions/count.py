@@ -10,9 +10,9 @@ import numpy as np
 
 from jitad.primitives.core import cast
 from jitad.primitives.index import scatter
-from jitad.primitives.view import broadcast_to, expand_dims
+from jitad.primitives.view import broadcast_to
 from jitad.tape.builder import Value
-from jitad.trace.arrays.choice import choose, truth
+from jitad.trace.arrays.choice import truth
 from jitad.trace.arrays.indexing import getitem
 from jitad.trace.arrays.positions import flat_positions, nonzero_of
 from jitad.trace.dispatch import SHARING, as_value, builder_in, implements, lift_all, refused
@@ -186,86 +186,4 @@ def _bins(builder: Any, x: Any, minlength: int) -> int:
     return int(length)
 
 
-# --- histograms -----------------------------------------------------------------------------------------------
-
-def _outer_edges(a: Any, limits: Any) -> tuple[Any, Any]:
-    """First and last edge as NumPy chooses them; comparisons of traced ones are recorded branches."""
-    if limits is not None:
-        first, last = limits
-        if first > last:
-            raise ValueError("max must be larger than min in range parameter.")
-        what = "supplied"
-    else:
-        first, last = (np.min(a), np.max(a)) if a.size else (0, 1)
-        what = "autodetected"
-    if not (np.isfinite(first) and np.isfinite(last)):
-        raise ValueError(f"{what} range of [{first}, {last}] is not finite")
-    if first == last:
-        first, last = first - 0.5, last + 0.5
-    return first, last
-
-
-def _edges(a: Any, bins: Any, limits: Any) -> Any:
-    if isinstance(bins, str):
-        raise refused(builder_in(a, limits), f"numpy.histogram with bins={bins!r}",
-                      "the number of bins would depend on data; give a number of bins or their edges")
-    if builder_in(bins) is None:
-        np.histogram_bin_edges(np.zeros(0), bins)                   # NumPy's own errors
-    else:
-        bins = as_value(builder_in(bins), bins)
-        if bins.ndim > 1:
-            raise ValueError("`bins` must be 1d, when an array")
-        if bins.ndim and (bins[:-1] > bins[1:]).any():
-            raise ValueError("`bins` must increase monotonically, when an array")
-    if np.ndim(bins):
-        return bins if isinstance(bins, Value) else np.asarray(bins)
-    first, last = _outer_edges(a, limits)
-    dtype = np.result_type(*(_number_key(v) for v in (first, last)), a.dtype)
-    dtype = dtype if dtype.kind == "f" else np.result_type(dtype, float)
-    if builder_in(first, last) is None:
-        return np.linspace(first, last, int(bins) + 1, endpoint=True, dtype=dtype)
-    low, high = (cast(as_value(builder_in(first, last), v), dtype) for v in (first, last))
-    inner = np.arange(int(bins)).astype(dtype) * ((high - low) / int(bins)) + low
-    return np.concatenate([inner, expand_dims(high, (0,))])
-
-
-def _number_key(x: Any) -> Any:
-    return x.dtype if isinstance(x, Value) else x if type(x) in (int, float) else np.asarray(x).dtype
-
-
-def _sample(a: Any, *others: Any) -> Any:
-    """What is counted, in one dimension; Booleans as numbers."""
-    traced = builder_in(a) is not None
-    a = as_value(builder_in(a, others), a) if traced else np.asarray(a)
-    a = a.astype(np.uint8) if a.dtype.kind == "b" else a
-    return a.reshape(-1)
-
-
-@implements(np.histogram_bin_edges)
-def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
-    return _edges(_sample(a, bins, range), bins, range)
-
-
-@implements(np.histogram)
-def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
-    builder = builder_in(a, bins, range, weights)
-    if weights is not None and np.shape(weights) != np.shape(a):
-        raise ValueError("weights should have the same shape as a.")
-    sample = _sample(a, bins, range, weights)
-    edges = _edges(sample, bins, range)
-    last = np.shape(edges)[0] - 2
-    traced = builder_in(sample, edges)
-    x, borders = (as_value(builder, v) for v in (sample, edges)) if traced else (sample, edges)
-    place = searchsorted(borders, x, "right") - 1 if traced else np.searchsorted(borders, x, "right") - 1
-    inside = (x >= borders[0]) & ~(x > borders[-1]) & (x == x)
-    place = np.minimum(np.maximum(place, 0), last)
-    added = as_value(builder, np.int64(1) if weights is None else weights)
-    added = broadcast_to(added, x.shape) if weights is None else ravel(added)
-    added = choose(as_value(builder, inside), added, np.zeros((), added.dtype))
-    counts = scatter(added, as_value(builder, place), axes=(0,), shape=(last + 1,))
-    if density:
-        counts = counts / np.diff(edges) / np.sum(counts)
-    return counts, edges
-
-
-__all__ = ["bincount", "histogram", "unique"]
+__all__ = ["bincount", "unique"]

@@ -22,9 +22,9 @@ import numpy as np
 
 from jitad.primitives.scipy_ufuncs import ufuncs as sp
 from jitad.trace.dispatch import builder_in, refused
+from jitad.trace.scipy_rules.stats.definite import PositiveMatrix
 from jitad.trace.scipy_rules.stats.family import where
 from jitad.trace.scipy_rules.stats.multivariate import (
-    PositiveMatrix,
     deviation,
     floats,
     location_and_matrix,

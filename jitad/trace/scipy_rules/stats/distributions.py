@@ -181,9 +181,12 @@ def freezing(generator: Any) -> inspect.Signature:
 
 
 def _accepted(generator: Any, name: str, given: dict[str, Any]) -> dict[str, Any]:
-    """Those of the parameters of freezing that a method takes."""
+    """Those of the parameters of freezing that a method takes, flags by what they are when left out."""
     rule = _rules(generator).get(name)
-    return given if rule is None else {k: v for k, v in given.items() if k in rule.signature.parameters}
+    if rule is None:
+        return given
+    flags = {k: p.default for k, p in freezing(generator).parameters.items() if isinstance(p.default, bool)}
+    return {k: v for k, v in {**flags, **given}.items() if k in rule.signature.parameters}
 
 
 def _rules(generator: Any) -> dict[str, Any]:

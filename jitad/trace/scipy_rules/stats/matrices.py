@@ -11,6 +11,7 @@ import numpy as np
 
 from jitad.primitives.scipy_ufuncs import ufuncs as sp
 from jitad.trace.attempts import require_finite
+from jitad.trace.scipy_rules.stats.definite import solved
 from jitad.trace.scipy_rules.stats.family import LOG2, LOG_2PI, where
 from jitad.trace.scipy_rules.stats.multivariate import (
     exponential,
@@ -19,7 +20,6 @@ from jitad.trace.scipy_rules.stats.multivariate import (
     points,
     rule,
     scale_matrix,
-    solved,
     squeezed,
 )
 

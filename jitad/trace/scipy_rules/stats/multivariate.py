@@ -19,8 +19,8 @@ from jitad.primitives.scipy_ufuncs import ufuncs as sp
 from jitad.tape.builder import Value
 from jitad.trace.arrays.indexing import boxed
 from jitad.trace.attempts import require_finite
-from jitad.trace.dispatch import as_value, builder_in, call, stopped
-from jitad.trace.scipy_rules.linalg import solve_triangular
+from jitad.trace.dispatch import as_value, builder_in, call
+from jitad.trace.scipy_rules.stats.definite import PositiveMatrix, Semidefinite, is_definite, refusal, solved
 from jitad.trace.scipy_rules.stats.family import LOG2, LOG_2PI, Rule, where
 from jitad.trace.scipy_rules.stats.shapes import finite_df, log_t_constant
 
@@ -90,49 +90,6 @@ def location_and_matrix(mean: Any, cov: Any, name: str) -> tuple[Any, Any]:
     return mean, cov
 
 
-class PositiveMatrix:
-    """Logarithm of the determinant of a positive definite matrix, and its square root at work."""
-
-    def __init__(self, cov: Any, dim: int) -> None:
-        require_finite(True, cov)
-        if cov.ndim == 2:
-            try:
-                self.factor = np.linalg.cholesky(cov)
-            except np.linalg.LinAlgError:                           # of numbers, or where the user would catch it
-                raise _refusal(np.linalg.eigvalsh(cov)) from None
-            self.log_det = 2.0 * np.sum(np.log(np.diag(self.factor)))
-            return
-        if not np.all(cov > 0):
-            raise _refusal(cov)
-        self.factor = np.broadcast_to(np.sqrt(cov), (dim,))         # plain: the diagonal
-        self.log_det = 2.0 * np.sum(np.log(self.factor))
-
-    def squares(self, dev: Any) -> Any:
-        """``dev @ inv(cov) @ dev`` along the last axis."""
-        if self.factor.ndim == 1:
-            return np.sum(np.square(dev / self.factor), axis=-1)
-        if dev.ndim == 1:
-            return np.sum(np.square(solved(self.factor, dev)))
-        lead = dev.shape[:-1]
-        flat = dev.reshape(-1, dev.shape[-1])
-        return np.sum(np.square(solved(self.factor, flat.T)), axis=0).reshape(lead)
-
-
-def _refusal(values: Any) -> Exception:
-    """What SciPy raises for a matrix with such eigenvalues, not all of which are positive."""
-    if np.min(values) < -1e6 * np.finfo(np.float64).eps * np.max(np.absolute(values)):
-        return ValueError("The input matrix must be symmetric positive semidefinite.")
-    return np.linalg.LinAlgError("When `allow_singular is False`, the input matrix must be symmetric positive "
-                                 "definite.")
-
-
-def solved(factor: Any, b: Any, trans: Any = "N") -> Any:
-    """``inv(factor) @ b`` for a lower triangle, or that of its transpose."""
-    if builder_in(factor, b):
-        return solve_triangular(factor, b, trans=trans, lower=True, check_finite=False)
-    return np.linalg.solve(factor if trans == "N" else factor.T, b)
-
-
 def deviation(x: Any, mean: Any) -> Any:
     """x - mean with the last axis along the dimensions; vectors of points for one dimension are columns."""
     if x.ndim == 1 and mean.shape[0] == 1:
@@ -140,44 +97,12 @@ def deviation(x: Any, mean: Any) -> Any:
     return x - mean
 
 
-class _Semidefinite:
-    """The same of a positive semidefinite matrix: pseudo-determinant and pseudoinverse over the eigenvalues that are
-    above rounding, as SciPy has it.
-
-    Derivatives are those among matrices of this rank, to any order. With P the projector on the null space, held fixed,
-    ``A = cov + s P`` has a determinant, and ``W = s inv(A) P`` projects on the null space of what `cov` becomes; so
-    det(A) is ``pdet(cov) s**k / det(I - P + W' W)``, and ``inv(A)`` is `pinv(cov)` between points of the support.
-    """
-
-    def __init__(self, cov: Any, dim: int) -> None:
-        require_finite(True, cov)
-        cov = cov if cov.ndim == 2 else cov * np.eye(dim)
-        values, vectors = np.linalg.eigh(cov)
-        top = np.max(np.absolute(values))
-        self.eps = 1e9 * np.finfo(np.float64).eps * top
-        if np.min(values) < -1e-3 * self.eps:
-            raise _refusal(values)
-        top = np.where(top > 0.0, top, 1.0)
-        null = values <= 1e-3 * self.eps
-        self.null, top, self.rest = (stopped(v) if builder_in(v) is not None else v for v in (
-            (vectors * null) @ vectors.T, top, np.sum(null)))
-        self.full = PositiveMatrix(cov + top * self.null, dim)
-        onto = solved(self.full.factor, solved(self.full.factor, top * self.null), "T")
-        tilt = np.linalg.slogdet(np.eye(dim) - self.null + onto.T @ onto)[1]
-        self.log_det = self.full.log_det + tilt - self.rest * (np.log(top) + LOG_2PI)
-
-    def squares(self, dev: Any) -> Any:
-        """``dev @ pinv(cov) @ dev`` along the last axis, infinite off the support."""
-        off = (self.rest > 0) & (np.sqrt(np.sum(np.square(dev @ self.null), axis=-1)) >= self.eps)
-        return where(off, np.inf, self.full.squares(dev))
-
-
 @rule("multivariate_normal.logpdf")
 def _normal(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
     x, mean, cov = floats(x, mean, 1 if cov is None else cov)
     mean, cov = location_and_matrix(mean, cov, "mean")
     dev = deviation(x, mean)
-    matrix = (_Semidefinite if allow_singular else PositiveMatrix)(cov, mean.shape[0])
+    matrix = (Semidefinite if allow_singular else PositiveMatrix)(cov, mean.shape[0])
     return squeezed(-0.5 * (mean.shape[0] * LOG_2PI + matrix.log_det + matrix.squares(dev)))
 
 
@@ -200,7 +125,10 @@ def _log_ratio(x: Any, dim: int) -> Any:
 
 
 @rule("multivariate_t.logpdf")
-def _student(x: Any, loc: Any = None, shape: Any = 1, df: Any = 1) -> Any:
+def _student(x: Any, loc: Any = None, shape: Any = 1, df: Any = 1, allow_singular: bool = True) -> Any:
+    """Unless frozen, of singular matrices too, as SciPy has it: of what of the point is in the support, the dimension
+    being that of the space. Which matrix is singular is a branch, on whether it has a Cholesky factor less `SINGULAR`.
+    """
     df = 1.0 if df is None else df
     if df <= 0:
         raise ValueError("'df' must be greater than zero.")
@@ -209,9 +137,16 @@ def _student(x: Any, loc: Any = None, shape: Any = 1, df: Any = 1) -> Any:
     x, loc, shape, df = floats(x, loc, 1 if shape is None else shape, df)
     loc, shape = location_and_matrix(loc, shape, "loc")
     dim, df = loc.shape[0], finite_df(df)
-    matrix = PositiveMatrix(shape, dim)
-    tail = 0.5 * (df + dim) * np.log1p(matrix.squares(deviation(x, loc)) / df)
-    return squeezed(_log_ratio(0.5 * df, dim) - 0.5 * matrix.log_det - tail)
+    dev, full = deviation(x, loc), PositiveMatrix if is_definite(shape) else Semidefinite
+    matrix = full(shape, dim)
+    if isinstance(matrix, Semidefinite):
+        if not allow_singular and matrix.rest > 0:
+            raise refusal(np.zeros(1))
+        log_det, squares = matrix.log_pdet, matrix.seen(dev)
+    else:
+        log_det, squares = matrix.log_det, matrix.squares(dev)
+    tail = 0.5 * (df + dim) * np.log1p(squares / df)
+    return squeezed(_log_ratio(0.5 * df, dim) - 0.5 * log_det - tail)
 
 
 exponential("multivariate_t.pdf", _student)

@@ -41,6 +41,8 @@ CASES = [
     (lambda m, S: mvn.entropy(m, S), (mu, S)), (lambda S: mvn(cov=S).entropy(), (S,)),
     (lambda x, m, S, df: mvt.logpdf(x, m, S, df), (X, mu, S, 3.5)), (lambda x, df: mvt.logpdf(x, df=df), (x, 7.5)),
     (lambda x, m, S, df: mvt(m, S, df=df).pdf(x), (X[:, :2], mu[:2], S[:2, :2], 3.5)),
+    (lambda x, b, df: mvt.logpdf(x, np.zeros(3), b @ b.T, df), (x, root[:, :2], 3.5)),
+    (lambda x, s: mvt(None, s * np.ones((3, 3)), 4.0, allow_singular=True).logpdf(x), (X, 0.7)),
     (lambda x, m, S: mvt.logpdf(x, m, S, 60), (rng.normal(size=(2, 4)), np.ones(4), 2.0)),
     (lambda x, df, S: wishart.logpdf(x, df, S), (S + 1, 4.5, S)), (lambda x, df, S: wishart(df, S).pdf(x), (W, 4.5, S)),
     (lambda x, df, S: wishart.logpdf(x, df, S), (x**2 + 1, 4.5, 2.0)), (lambda df, S: wishart.mean(df, S), (4.5, S)),
@@ -162,6 +164,8 @@ def test_matrices_that_are_not_positive_definite():
         evaluate(tape, x[:2], bad)
     with pytest.raises(np.linalg.LinAlgError):
         record(unwrap(lambda x: mvn.logpdf(x, np.zeros(3), 0.0)), (x,))
+    with pytest.raises(np.linalg.LinAlgError, match="allow_singular is False"):
+        record(unwrap(lambda s: mvt(np.zeros(2), s * np.ones((2, 2)), 3.0).logpdf([0.1, 0.2])), (0.3,))
 
 
 def test_second_derivatives_among_matrices_of_one_rank():
