@@ -51,9 +51,19 @@ def _nothing(shape: tuple[int, ...]) -> Map:
     return _normal(identity_map(len(shape)), shape)
 
 
+KEPT = 1024      # elements of index arrays that are kept for the next time
+
+
 def _indices(index: Map, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    return _kept_indices(index, shape) if max(shape, default=0) <= KEPT else _new_indices(index, shape)
+
+
+def _new_indices(index: Map, shape: tuple[int, ...]) -> tuple[Any, ...]:
     grid = np.ogrid[tuple(slice(n) for n in shape)] if shape else []
     return tuple(np.asarray(offset + sum((step * grid[d] for d, step in terms), 0)) for offset, terms in index)
+
+
+_kept_indices = lru_cache(maxsize=512)(_new_indices)
 
 
 def places(index: Map, shape: tuple[int, ...]) -> tuple[Any, ...]:
@@ -98,7 +108,8 @@ def _infer_spread(x: Aval, shape: tuple[int, ...], index: Map) -> Aval:
 def _view(x: Any, shape: tuple[int, ...], index: Map) -> Any:
     if not index:
         return np.broadcast_to(x, shape)
-    return np.broadcast_to(x[_indices(index, shape)], shape)
+    found = x[_indices(index, shape)]
+    return found if found.shape == shape else np.broadcast_to(found, shape)
 
 
 def _spread(x: Any, shape: tuple[int, ...], index: Map) -> Any:

@@ -20,14 +20,6 @@ def evaluate_node(node: Node, operands: Sequence[Any]) -> Any:
     return np.asarray(value, dtype=node.aval.dtype)
 
 
-def _value(node: Node, operands: Sequence[Any]) -> Any:
-    try:
-        return evaluate_node(node, operands)
-    except Exception as error:
-        error.add_note(f"in {node.prim} at {node.where}")
-        raise
-
-
 class GuardMiss(Exception):
     """The inputs take another path through the user's code than the tape: at `guard`."""
 
@@ -48,14 +40,18 @@ def evaluate(tape: Tape, *inputs: Any) -> list[np.ndarray]:
     for number, value in zip(tape.inputs, inputs, strict=True):
         values[number] = np.asarray(value, dtype=tape.nodes[number].aval.dtype)
     guards = {g.node: g for g in tape.guards}
-    last_use = {i: n for n, node in enumerate(tape.nodes) for i in node.inputs}
-    keep = {*tape.outputs, *guards}
-    for number, node in enumerate(tape.nodes):
-        if not node.is_input:
-            values[number] = _value(node, [values[i] for i in node.inputs])
-        if number in guards and values[number] != guards[number].expected:
-            raise GuardMiss(guards[number])
-        for i in set(node.inputs):
-            if last_use[i] == number and i not in keep:
+    released = tape.released
+    with np.errstate(all="ignore"):
+        for number, node in enumerate(tape.nodes):
+            if not node.is_input:
+                try:
+                    value = node.prim.evaluate(*[values[i] for i in node.inputs], **node.params)
+                except Exception as error:
+                    error.add_note(f"in {node.prim} at {node.where}")
+                    raise
+                values[number] = np.asarray(value, dtype=node.aval.dtype)
+            if number in guards and values[number] != guards[number].expected:
+                raise GuardMiss(guards[number])
+            for i in released[number]:
                 values[i] = None
     return [values[o] for o in tape.outputs]

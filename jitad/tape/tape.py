@@ -57,6 +57,17 @@ class Tape:
                 users[i].append(number)
         return tuple(map(tuple, users))
 
+    @cached_property
+    def released(self) -> tuple[tuple[int, ...], ...]:
+        """For each node the nodes that nothing reads after it: neither another node, nor a guard, nor the result."""
+        last = {i: n for n, node in enumerate(self.nodes) for i in node.inputs}
+        keep = {*self.outputs, *(g.node for g in self.guards)}
+        found: list[list[int]] = [[] for _ in self.nodes]
+        for i, n in last.items():
+            if i not in keep:
+                found[n].append(i)
+        return tuple(map(tuple, found))
+
     def check(self) -> Tape:
         """Return the tape if it keeps its own rules, else raise `TapeError` with the node's surroundings."""
         for number, node in enumerate(self.nodes):
