@@ -162,11 +162,13 @@ class Transpose:
 
 @dataclass
 class CallRoutine:
-    """`routine(*buffers, *numbers)`; the routine returns a status, zero for success."""
+    """`routine(*buffers, *numbers)`; the routine returns a status, zero for success. It is given the `pieces` of the
+    buffers, each by its first element and their number, or if there are none the whole buffers."""
 
     routine: str
     buffers: tuple[str, ...]
     numbers: tuple[float, ...]
+    pieces: tuple[tuple[Expr, int], ...] = ()
 
 
 @dataclass

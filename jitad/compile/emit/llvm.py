@@ -310,7 +310,10 @@ class _Emitter:
         emit_transpose(self.builder, s, source, target, self._counted)
 
     def _callroutine(self, s: CallRoutine) -> None:
-        status = build_routine(self, s.routine, [self.pointers[b] for b in s.buffers], s.numbers)
+        given = [self.pointers[b] for b in s.buffers]
+        if s.pieces:
+            given = [self.builder.gep(p, [self.value(first)]) for p, (first, _) in zip(given, s.pieces, strict=True)]
+        status = build_routine(self, s.routine, given, s.numbers)
         self._unless(self.builder.icmp_signed("==", status, INT64(0)), status)
 
     def _calls(self, s: Calls) -> None:

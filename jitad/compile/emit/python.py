@@ -160,7 +160,9 @@ class _Printer:
                     f"{s.source}[{self._bound(s.source_start)} + i * {s.columns} + j]"]
         if isinstance(s, CallRoutine):
             self.used.add(s.routine)
-            arguments = ", ".join([*s.buffers, *map(str, s.numbers)])
+            given = [f'{b}.ravel("K")[{self._bound(first)}:][:{count}]' for b, (first, count) in zip(
+                s.buffers, s.pieces, strict=True)] if s.pieces else s.buffers
+            arguments = ", ".join([*given, *map(str, s.numbers)])
             return [f"status = {s.routine}({arguments})", "if status != 0:", f"    return {self._failure('status')}"]
         if isinstance(s, Return):
             return [f"if not ({self.expr(s.condition)}):", f"    return {self._failure(str(s.status))}"]

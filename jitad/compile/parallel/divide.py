@@ -18,7 +18,9 @@ from jitad.compile.loops import (
     DTYPE_TAGS,
     Accumulator,
     Buffer,
+    CallRoutine,
     Combine,
+    Fill,
     Let,
     Loop,
     Portions,
@@ -32,6 +34,7 @@ from jitad.compile.lower.scope import identity_of
 from jitad.compile.parallel.access import Access, Entangled, Inspection, reach
 from jitad.compile.parallel.names import below, buffers_in
 from jitad.compile.parallel.own import written_first
+from jitad.compile.parallel.products import Product
 from jitad.tape.expr import Expr, const, load, var
 from jitad.tape.tape import Tape
 
@@ -84,6 +87,8 @@ class _Division:
 
     def statements(self, number: int, s: Statement) -> list[Statement]:
         """What a statement of the program becomes."""
+        if isinstance(s, CallRoutine):
+            return self._product(number, s)
         if type(s) is not Loop or not isinstance(s.start, int) or not isinstance(s.stop, int):
             return [s]
         time = time_of([s], self.sizes)
@@ -178,6 +183,29 @@ class _Division:
             steps = replace(around, body=[*around.body[:-1], steps])
         arrays = tuple(self.buffers.pop(name) for name in sorted(cut.own))
         return [*_in_turns(cut, [*before, steps, *after], arrays), *finish]
+
+    def _product(self, number: int, s: CallRoutine) -> list[Statement]:
+        product = Product.of(s)
+        if product is None or product.time < WORTH or not (product.by_rows or product.by_terms):
+            return [s]
+        total, size, out = product.m if product.by_rows else product.k, product.m * product.n, s.buffers[0]
+        parts = int(min(MOST, product.time / PART, total / ROWS, (MOST if product.by_rows else (
+            SHARE * product.time / (COMBINED * size)))))
+        if parts < 2:
+            return [s]
+        rows, part = total // parts, var(PART_NUMBER, "i8")
+        rest = [product.part(parts * rows, total - parts * rows, out, parts * rows * product.n)]
+        if product.by_rows:
+            body = product.part(part * rows, rows, out, part * (rows * product.n))
+            return [Portions(PART_NUMBER, 0, parts, [body], time=product.time), *rest[:total - parts * rows]]
+        stride, dtype = -(-size // LINE) * LINE, self.all[out].dtype
+        copies = self._array(f"{out}_parts_{number}_", dtype, (parts + 1) * stride)
+        body = product.part(part * rows, rows, copies, part * stride)
+        rest = [product.part(parts * rows, total - parts * rows, copies, parts * stride)][:total - parts * rows]
+        place = var("i", "i8")
+        return [Portions(PART_NUMBER, 0, parts, [body], time=product.time), *rest, Fill(out, 0.0),
+                Loop(PART_NUMBER, 0, parts + len(rest), [Loop("i", 0, size, [
+                    Update(out, (place,), "add", load(copies, (part * stride + place,), dtype))])])]
 
     def _array(self, name: str, dtype: str, size: int) -> str:
         """A new work array."""

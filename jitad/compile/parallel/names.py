@@ -31,7 +31,8 @@ def inside(body: Sequence[Statement]) -> Iterator[Statement]:
 def expressions(s: Statement) -> list[Expr]:
     """The expressions of a statement, not those of statements in it."""
     found = [getattr(s, name, None) for name in EXPRESSIONS]
-    return [e for e in (*found, *getattr(s, "index", ())) if isinstance(e, Expr)]
+    further = [first for first, _ in s.pieces] if isinstance(s, CallRoutine) else getattr(s, "index", ())
+    return [e for e in (*found, *further) if isinstance(e, Expr)]
 
 
 def below(e: Expr) -> list[Expr]:

@@ -75,13 +75,15 @@ def stencil(u):
     (lambda z, x, y: np.sum((y - z[GROUPS] * x) ** 2), (rng.normal(size=4), V, W), 1),      # gathered, scattered
     (lambda x: np.sum(np.diff(x) ** 2 * np.exp(x[1:])), (V,), 2),                           # neighbours in turns
     (stencil, (rng.normal(size=(40, 31)),), 2),
+    (lambda w, v: np.mean((np.tanh(X @ w) @ v - V) ** 2), (rng.normal(size=(5, 8)), rng.normal(size=8)), 3),
+    (lambda w: np.sum(np.tanh(X.astype(np.float32) @ w)), (rng.normal(size=(5, 3)).astype(np.float32),), 4),
     (softmax, (X[:, :3],), 1),
     (lambda x: np.max(np.sin(x)) + np.min(x), (V,), 3),
     (lambda a: np.sum(np.exp(a * np.arange(3.0)[:, None])), (X[:1200, :3].T.copy(),), 1),       # three long rows
-    (lambda a, b: np.sum(np.tanh(a @ b) ** 2), (X[:300], rng.normal(size=(5, 30))), 2),
+    (lambda a, b: np.sum(np.tanh(a @ b) ** 2), (X[:300], rng.normal(size=(5, 30))), 3),
     (lambda x: np.sum(np.exp(x.T) + 2 * x.T * np.arange(5.0)[:, None]), (X,), 1),
     (lambda x: np.any(x > 9) * 1.0 + np.sum(x[::-1] * np.exp(x)), (V,), 1),
-], ids=range(13))
+], ids=range(15))
 def test_gradients_are_those_of_the_whole_loop(function, args, parts):
     assert compare(value_and_grad(function), *args) == parts
 
