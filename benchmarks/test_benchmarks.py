@@ -35,6 +35,7 @@ from benchmarks.models.model import Model
 from benchmarks.models.outside import ratios_in
 from benchmarks.models.table import MODELS
 from benchmarks.shapes import __main__ as shapes
+from benchmarks.shapes import cores
 from benchmarks.shapes.kinds import KINDS
 from benchmarks.timing import calls_within
 
@@ -160,9 +161,12 @@ def test_other_benchmarks_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     monkeypatch.setattr(shapes, "KINDS", {"rows": lambda: itertools.islice(KINDS["rows"](), 1),
                                           "products": lambda: itertools.islice(KINDS["products"](), 1)})
     shapes.main(["--all"])
+    monkeypatch.setattr(cores, "ROUNDS", 1)
+    monkeypatch.setattr(cores, "problems", lambda size, made=cores.problems: first(made(size)))
+    cores.main([2], size=30_000)
     printed = capsys.readouterr().out
     assert all(word in printed for word in (
-        *hessians.PROBLEMS, *problems, "garch", "first_passage", "window", "of 2 fall short"))
+        *hessians.PROBLEMS, *problems, "garch", "first_passage", "window", "logistic, 30,000 x 20", "of 2 fall short"))
 
 
 OUTSIDE = """
