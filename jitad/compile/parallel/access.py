@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from jitad.compile.loops import (
     Accumulator,
     Assign,
+    CallRoutine,
     Combine,
     Fill,
     Let,
@@ -26,6 +27,10 @@ from jitad.compile.loops import (
 from jitad.tape.expr import Expr
 
 STEP = "step"                       # the symbol of the loop whose steps are apart; loops in it have numbers
+APART = frozenset(
+    "cholesky cholesky_inverse cholesky_cotangent solve_triangular solve inv det slogdet_sign slogdet_log factor gemm "
+    "solve_factored inv_factored det_factored slogdet_sign_factored slogdet_log_factored".split())
+"""Routines that set their first array from the others, and know nothing else."""
 UNKNOWN = frozenset({None})
 Symbol = str | int | None
 
@@ -90,6 +95,7 @@ class Inspection:
     taken: dict[str, str] = field(default_factory=dict)                     # dtype
     spans: dict[Symbol, Span] = field(default_factory=dict)
     filled: set[str] = field(default_factory=set)
+    handed: set[str] = field(default_factory=set)                           # to routines, as wholes
 
     def __post_init__(self) -> None:
         self._forms: dict[str, Multiples] = {self.loop.variable: Multiples({STEP: 1}, 0, frozenset({STEP}))}
@@ -142,6 +148,11 @@ class Inspection:
                 self._loop(s, depth)
             elif isinstance(s, Return):
                 self._reads(s.condition)
+            elif isinstance(s, CallRoutine) and s.routine in APART:
+                whole, *read = s.buffers
+                self.accesses += [Access(name, "", Multiples(None)) for name in read]
+                self.filled.add(whole)
+                self.handed |= set(s.buffers)
             elif not isinstance(s, Note):
                 raise Entangled
 

@@ -34,12 +34,14 @@ from jitad.compile.lower.scope import identity_of
 from jitad.compile.parallel.access import Access, Entangled, Inspection, reach
 from jitad.compile.parallel.names import below, buffers_in
 from jitad.compile.parallel.own import written_first
-from jitad.compile.parallel.products import Product
+from jitad.compile.parallel.products import MatrixProduct
 from jitad.tape.expr import Expr, const, load, var
 from jitad.tape.tape import Tape
 
 WORTH, PART, MOST = 1e5, 2e4, 64       # ns of a loop that is divided, of a part at least; parts
 COMBINED, SHARE = 0.5, 0.1             # ns to start and combine an element of a part's array; of the time, at most
+WRITTEN = 0.1                          # ns of a step at least
+SMALL = 4096                           # elements of arrays for which LAPACK and BLAS have no threads
 FEW = 32                               # steps of a loop around one that is rather divided
 LINE = 16                              # elements of two lines of the cache, as they are fetched
 ROWS = 64                              # steps in a part are a multiple, if there are many
@@ -89,9 +91,12 @@ class _Division:
         """What a statement of the program becomes."""
         if isinstance(s, CallRoutine):
             return self._product(number, s)
+        if isinstance(s, Fill) and time_of([s], self.sizes) >= WORTH:
+            dtype = self.all[s.buffer].dtype
+            s = Loop("i", 0, self.sizes[s.buffer], [SetElement(s.buffer, (var("i", "i8"),), const(s.number, dtype))])
         if type(s) is not Loop or not isinstance(s.start, int) or not isinstance(s.stop, int):
             return [s]
-        time = time_of([s], self.sizes)
+        time = max(time_of([s], self.sizes), WRITTEN * (s.stop - s.start))
         if time < WORTH:
             return [s]
         for around, loop in _choices(s):
@@ -126,6 +131,8 @@ class _Division:
                 rest.add(name)
             else:
                 raise Entangled
+        if any(self.sizes[name] > SMALL for name in seen.handed):
+            raise Entangled
         if rest and written_first(loop, {name: self.sizes[name] for name in rest}) != rest:
             raise Entangled
         cut.own = rest
@@ -185,7 +192,7 @@ class _Division:
         return [*_in_turns(cut, [*before, steps, *after], arrays), *finish]
 
     def _product(self, number: int, s: CallRoutine) -> list[Statement]:
-        product = Product.of(s)
+        product = MatrixProduct.of(s)
         if product is None or product.time < WORTH or not (product.by_rows or product.by_terms):
             return [s]
         total, size, out = product.m if product.by_rows else product.k, product.m * product.n, s.buffers[0]

@@ -10,7 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from jitad.compile.loops import Accumulator, Assign, Combine, Fill, Let, Loop, Return, SetElement, Statement, Update
+from jitad.compile.loops import (
+    Accumulator,
+    Assign,
+    CallRoutine,
+    Combine,
+    Fill,
+    Let,
+    Loop,
+    Return,
+    SetElement,
+    Statement,
+    Update,
+)
 from jitad.tape.expr import Expr
 
 DEPTH = 8                       # loops within each other that are seen through
@@ -52,6 +64,12 @@ class _Step:
             elif isinstance(s, Fill):
                 if s.buffer in self.written:
                     self.written[s.buffer][:] = True
+            elif isinstance(s, CallRoutine):
+                whole, *read = s.buffers
+                for name in read:
+                    self._read(name, None)
+                if whole in self.written:
+                    self.written[whole][:] = True
             elif isinstance(s, Loop):
                 self._loop(s)
             elif isinstance(s, Return):

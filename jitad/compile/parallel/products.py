@@ -15,7 +15,7 @@ FLOP = 0.1                       # ns of a term of a sum
 
 
 @dataclass(frozen=True)
-class Product:
+class MatrixProduct:
     """``out[m, n] = op(a)[m, k] @ op(b)[k, n]``; `statement` has the operands the other way round if flipped."""
 
     statement: CallRoutine
@@ -27,7 +27,7 @@ class Product:
     flipped: bool
 
     @classmethod
-    def of(cls, s: CallRoutine) -> Product | None:
+    def of(cls, s: CallRoutine) -> MatrixProduct | None:
         """The product that a statement is; None if it is none of our own loops."""
         if s.routine != "gemm":
             return None

@@ -109,6 +109,13 @@ def test_examples_of_a_batch_have_arrays_of_their_own():
     assert compare(batch(value_and_grad(recursion), (0, None)), rng.normal(size=(42, 2)), V[:30]) == 2
 
 
+def test_examples_of_a_batch_are_factored_apart():
+    def density(theta, x):
+        K = np.exp(theta[0] - 0.5 * (x[:, None] - x[None, :]) ** 2 * np.exp(theta[1])) + np.eye(9)
+        return -np.sum(np.log(np.diag(np.linalg.cholesky(K)))) - 0.5 * x @ np.linalg.solve(K, x)
+    assert compare(batch(value_and_grad(density), (0, None)), rng.normal(size=(30, 2)), V[:9]) == 1
+
+
 def test_steps_that_go_on_from_the_one_before_are_not_divided():
     def recursion(theta, y):
         level = np.zeros(len(y))
