@@ -127,6 +127,25 @@ def test_an_object_is_no_longer_the_same():
     assert g(x3) == 2.0 * x3[0]
 
 
+class Species:
+    pass
+
+
+FOX, HARE = Species(), Species()
+RATES = {FOX: np.array([1.0, 2.0]), HARE: np.array([5.0, 7.0])}
+
+
+@pytest.mark.parametrize("weight", [
+    lambda s: RATES[s][0], lambda s: RATES.get(s, 0.0)[0], lambda s: {FOX: 1.0, HARE: 5.0}[s],
+    lambda s: 5.0 if s in {HARE} else 1.0, lambda s: 1.0 if s != HARE else 5.0,
+    lambda s: (1.0, 5.0)[[FOX, HARE].index(s)]])
+def test_an_object_that_is_a_key_is_known_by_itself(weight):
+    def weighed(species):
+        return jit(lambda x: np.sum(x) * weight(species))
+    for species, expected in [(FOX, 1.0), (HARE, 5.0), (FOX, 1.0), (HARE, 5.0)]:
+        assert weighed(species)(x3) == expected * np.sum(x3)
+
+
 def test_functions_that_one_decorator_has_made_are_different_ones():
     """Functions of scipy.linalg share the code of a wrapper."""
     matrix = np.array([[1.0, 0.2], [0.3, 2.0]])

@@ -126,13 +126,15 @@ class ObjectView:
 
     def __eq__(self, other: object) -> bool:
         captures, value, path = state_of(self)
-        if value is not captures.original(other):
-            return False
-        if isinstance(other, ObjectView) and state_of(other)[2] == path:
-            return True
-        raise captures.error(path, "is compared with itself, found in another way, which cannot be watched")
+        same = value is captures.original(other)
+        if same and not isinstance(other, ObjectView):
+            raise captures.error(path, "is compared with itself, found in another way, which cannot be watched")
+        if not (same and state_of(other)[2] == path):
+            _named(captures, self, other)
+        return same
 
     def __hash__(self) -> int:
+        _named(state_of(self)[0], self)
         return object.__hash__(state_of(self)[1])
 
     def __repr__(self) -> str:
@@ -221,6 +223,15 @@ def view_super(*args: Any) -> Any:
 
 # --- dicts ----------------------------------------------------------------------------------
 
+def _named(captures: Any, *objects: Any) -> Any:
+    """Note that it counts which objects these are, as of keys; return what the first stands for."""
+    for thing in objects:
+        if isinstance(thing, ObjectView):
+            _, value, path = state_of(thing)
+            captures.static(value, path)
+    return captures.original(objects[0])
+
+
 class DictView(dict):
     """A captured dict in recorded code: each item is a capture when it is read; going through the keys guards them."""
 
@@ -244,7 +255,7 @@ class DictView(dict):
 
     def __getitem__(self, key: Any) -> Any:
         captures, value, path = self._jitad_state
-        key = captures.original(key)
+        key = _named(captures, key)
         if key not in self._jitad_taken:
             if key not in value:
                 self._keys()
@@ -257,13 +268,13 @@ class DictView(dict):
 
     def get(self, key: Any, default: Any = None) -> Any:
         captures, value, _ = self._jitad_state
-        if captures.original(key) in value:
+        if _named(captures, key) in value:
             return self[key]
         self._keys()
         return default
 
     def __contains__(self, key: Any) -> bool:
-        return self._jitad_state[0].original(key) in dict.fromkeys(self._keys())
+        return _named(self._jitad_state[0], key) in dict.fromkeys(self._keys())
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._keys())
