@@ -32,6 +32,7 @@ from jitad.passes.differentiate.tangents import WHOLE, Block, Tangents, added, a
 from jitad.primitives.core import full, select, zeros_like
 from jitad.primitives.view import broadcast_to, spread, view
 from jitad.tape.builder import Builder, Value
+from jitad.tape.tape import needed
 from jitad.tape.types import Node, Primitive
 
 
@@ -208,9 +209,10 @@ def pushforward(builder: Builder, outputs: Sequence[Value], primals: Sequence[Va
         known = {n: t if isinstance(t, Tangents) else Tangents((Block(t, 0),)) for n, t in known.items()}
     line = builder.line
     first, last = min(known), max((o.number for o in outputs), default=-1)
+    read = needed(builder.nodes, [o.number for o in outputs])      # the others may have no derivative
     for number in range(first, last + 1):
         node = builder.nodes[number]
-        if number in known:
+        if number in known or not read[number]:
             continue
         builder.line = node.where
         if node.picks is not None:

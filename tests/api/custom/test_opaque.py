@@ -19,6 +19,7 @@ from jitad import (
     cache,
     grad,
     hessian,
+    hvp,
     jacobian,
     jit,
     jit_grad,
@@ -375,3 +376,13 @@ def test_it_is_not_stored(tmp_path, monkeypatch):
     compiled = jit(lambda x: without_rules(x) * 1.0).compile(x3)
     with pytest.raises(TapeFileError, match=r"`opaque` at .* calls Python code, which cannot be in a file"):
         compiled.save(tmp_path / "tape.jitad")
+
+
+def test_a_rule_of_opaque_gradients_has_second_derivatives_in_both_modes():
+    product = primitive(lambda x, v: v * np.exp(x), opaque=True)
+    gradient = primitive(lambda x: np.exp(x), opaque=True, vjp=lambda ct, y, x: product(x, ct),
+                         jvp=lambda dots, y, x: product(x, dots[0]))
+    f = primitive(lambda x: np.sum(np.exp(x)), opaque=True, vjp=lambda ct, y, x: ct * gradient(x))
+    x, v = np.array([0.5, -1.0]), np.array([2.0, 1.0])
+    np.testing.assert_allclose(hvp(f)(x, v), v * np.exp(x))
+    np.testing.assert_allclose(jit_grad(lambda x: np.sum(v * jit_grad(f)(x)))(x), v * np.exp(x))
