@@ -34,6 +34,7 @@ from jitad.call.pickling import restored as restored  # the name that stands in 
 from jitad.errors import (
     ArgumentTypeError,
     CaptureError,
+    ClusterError,
     ConcretizationError,
     ConstraintError,
     EstimateWarning,
@@ -57,13 +58,13 @@ from jitad.export.saved import SavedTape, load
 from jitad.version import __version__
 
 __all__ = [
-    "__version__", "ArgumentTypeError", "CaptureError", "ConcretizationError", "ConstraintError", "EstimateWarning",
-    "InternalError", "JitadError", "LeakedTracerError", "MutationError", "NonFiniteError", "OutputError",
-    "SamplerError", "SamplingWarning", "SavedTape", "SignatureError", "StartError", "TapeError", "TapeFileError",
-    "TapeMismatchError", "TapeMismatchWarning", "UnsupportedOperationError", "batch", "cache", "checkpoint", "cond",
-    "custom_gradient", "debug_nonfinite", "derivative", "elementwise", "fori_loop", "grad", "hessian", "hvp",
-    "implicit", "jacobian", "jit", "jit_grad", "jvp", "linearize", "load", "primitive", "scan", "second_derivative",
-    "stop_gradient", "value_and_derivative", "value_and_grad", "value_and_jacobian",
+    "__version__", "ArgumentTypeError", "CaptureError", "ClusterError", "ConcretizationError", "ConstraintError",
+    "EstimateWarning", "InternalError", "JitadError", "LeakedTracerError", "MutationError", "NonFiniteError",
+    "OutputError", "SamplerError", "SamplingWarning", "SavedTape", "SignatureError", "StartError", "TapeError",
+    "TapeFileError", "TapeMismatchError", "TapeMismatchWarning", "UnsupportedOperationError", "batch", "cache",
+    "checkpoint", "cond", "custom_gradient", "debug_nonfinite", "derivative", "elementwise", "fori_loop", "grad",
+    "hessian", "hvp", "implicit", "jacobian", "jit", "jit_grad", "jvp", "linearize", "load", "primitive", "scan",
+    "second_derivative", "stop_gradient", "value_and_derivative", "value_and_grad", "value_and_jacobian",
     "value_derivative_and_second_derivative", "value_gradient_and_hessian", "vjp", "while_loop",
 ]
 
@@ -86,4 +87,8 @@ def __getattr__(name: str) -> object:
         from jitad.inference.ravel import ravel
 
         return ravel
+    if name == "sharded":
+        from jitad.distributed.sharded import sharded
+
+        return sharded
     raise AttributeError(f"module 'jitad' has no attribute {name!r}")

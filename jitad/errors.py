@@ -68,6 +68,10 @@ class SamplerError(JitadError, RuntimeError):
     """A sampler stopped, or the installed version of one cannot take what jitad compiles."""
 
 
+class ClusterError(JitadError, RuntimeError):
+    """Workers of a cluster cannot do what they are asked: other versions of the libraries, none left, no scheduler."""
+
+
 class SamplingWarning(UserWarning):
     """Draws that should not be trusted as they are; says what to change."""
 

@@ -12,7 +12,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -152,6 +152,17 @@ def _fitting(leaf: Any, path: str, aval: Aval) -> Any:
 
 def save(compiled: CompiledTape, path: str | os.PathLike[str]) -> None:
     """What ``compiled.save`` does."""
+    write(path, *_parts(compiled))
+
+
+def packed(compiled: CompiledTape) -> bytes:
+    """What ``compiled.save`` writes, without a file; `unpacked` reads it."""
+    content = io.BytesIO()
+    _pack(content, *_parts(compiled))
+    return content.getvalue()
+
+
+def _parts(compiled: CompiledTape) -> tuple[str, Tape, list[SavedArgument], list[np.ndarray], Result]:
     specialization, given = compiled._specialization, compiled._arguments
     forms = [form for form, _ in specialization.result.forms]
     if any(map(is_complex, given.leaves)) or any(form.startswith("complex") for form in forms):
@@ -167,7 +178,7 @@ def save(compiled: CompiledTape, path: str | os.PathLike[str]) -> None:
         static = [(n - start, given.leaves[n]) for n in range(start, start + count) if not given.dynamic[n]]
         arguments.append(SavedArgument(name, plain_structure(tree), tuple(static), name in loose))
         start += count
-    write(path, specialization.name, specialization.tape, arguments, captured, specialization.result)
+    return specialization.name, specialization.tape, arguments, captured, specialization.result
 
 
 def write(path: str | os.PathLike[str], name: str, tape: Tape, arguments: Sequence[SavedArgument],
@@ -177,6 +188,20 @@ def write(path: str | os.PathLike[str], name: str, tape: Tape, arguments: Sequen
     Raises `TapeFileError` for what cannot be in a file, `OSError` where it cannot be written.
     """
     import tempfile
+
+    path = Path(path)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            _pack(file, name, tape, arguments, captured, result)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _pack(file: IO[bytes], name: str, tape: Tape, arguments: Sequence[SavedArgument], captured: Sequence[np.ndarray],
+          result: Result) -> None:
     import zipfile
 
     arrays = [np.asarray(x) for x in captured]
@@ -187,20 +212,13 @@ def write(path: str | os.PathLike[str], name: str, tape: Tape, arguments: Sequen
         "forms": [list(form) for form in result.forms], "frame": _frame_data(result.frame),
         "tape": tape_data(tape, arrays),
     }
-    path = Path(path)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr("tape.json", json.dumps(data, indent=1))
-            for number, array in enumerate(arrays):
-                content = io.BytesIO()
-                np.lib.format.write_array(content, np.asarray(array), allow_pickle=False)
-                packing = zipfile.ZIP_STORED if array.nbytes > UNPACKED // 4 else zipfile.ZIP_DEFLATED
-                archive.writestr(f"{number}.npy", content.getvalue(), packing)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("tape.json", json.dumps(data, indent=1))
+        for number, array in enumerate(arrays):
+            content = io.BytesIO()
+            np.lib.format.write_array(content, np.asarray(array), allow_pickle=False)
+            packing = zipfile.ZIP_STORED if array.nbytes > UNPACKED // 4 else zipfile.ZIP_DEFLATED
+            archive.writestr(f"{number}.npy", content.getvalue(), packing)
 
 
 def load(path: str | os.PathLike[str]) -> SavedTape:
@@ -227,10 +245,15 @@ def load(path: str | os.PathLike[str]) -> SavedTape:
     >>> loaded(np.array([1.0, 2.0]))
     array([ 3., 12.])
     """
+    with open(os.fspath(path), "rb") as file:       # what cannot be opened is an OSError, what cannot be read no tape
+        return unpacked(file.read(), repr(os.fspath(path)))
+
+
+def unpacked(written: bytes, where: str) -> SavedTape:
+    """The tape in what `packed` gave, or a file of these bytes holds. Raises `TapeFileError` as `load` does."""
     import zipfile
 
-    with open(os.fspath(path), "rb") as file:       # what cannot be opened is an OSError, what cannot be read no tape
-        content = io.BytesIO(file.read())
+    content = io.BytesIO(written)
     try:
         with zipfile.ZipFile(content) as archive:
             if sum(info.file_size for info in archive.infolist()) > max(UNPACKED, TIMES * content.getbuffer().nbytes):
@@ -241,7 +264,7 @@ def load(path: str | os.PathLike[str]) -> SavedTape:
             arrays = [_array(archive.read(f"{number}.npy")) for number in range(len(archive.namelist()) - 1)]
         return _loaded(data, arrays)
     except Exception as error:                  # whatever broken data may cause, seeking before the start too
-        raise TapeFileError(f"{os.fspath(path)!r} holds no tape that this version of jitad can load ({error}); save it "
+        raise TapeFileError(f"{where} holds no tape that this version of jitad can load ({error}); save it "
                             "again with CompiledTape.save") from None
 
 

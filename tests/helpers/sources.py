@@ -16,7 +16,8 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 # Imports inside functions and those for type checkers count as well.
 FLOORS = [
     ["errors", "version", "cache"], ["tape"], ["primitives"], ["passes", "trace"], ["compile"], ["call"], ["export"],
-    ["api"], ["testing", "constraints"], ["inference"], ["integrations"], ["__init__"], ["demo"], ["__main__"],
+    ["api"], ["testing", "constraints", "distributed"], ["inference"], ["integrations"], ["__init__"], ["demo"],
+    ["__main__"],
 ]
 
 

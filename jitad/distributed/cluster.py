@@ -1,0 +1,134 @@
+"""Actors on the workers of a `distributed.Client`, and rounds of calls of them.
+
+A round goes from the client to the workers and back, not by way of the scheduler, which is asked only which workers
+are alive when one does not answer.
+"""
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jitad.distributed.keeper import versions
+from jitad.errors import ArgumentTypeError, ClusterError
+
+PATIENCE = 2.0               # seconds without an answer, after which the scheduler is asked whether the worker is alive
+
+
+@dataclass(frozen=True, eq=False)
+class Actor:
+    """An object on a worker; it lives as long as the future."""
+
+    address: str
+    future: Any
+
+
+class Lost:
+    """In place of an answer: the worker is gone."""
+
+
+class Cluster:
+    """A client whose workers are asked in rounds."""
+
+    def __init__(self, client: Any):
+        _require_client(client)
+        self.client, self.checked = client, set[str]()
+
+    def workers(self) -> list[str]:
+        """The addresses of the workers that are alive, in a fixed order; all have our versions of the libraries.
+
+        Raises `ClusterError` if there are none, if they have others, or without a scheduler.
+        """
+        try:
+            alive = sorted(self.client.nthreads())
+        except OSError as error:
+            raise ClusterError(f"the scheduler does not answer ({error}); make a new client, and the function with "
+                               "it") from error
+        if not alive:
+            raise ClusterError("the cluster has no workers (any more)")
+        self._require_versions([address for address in alive if address not in self.checked])
+        return alive
+
+    def _require_versions(self, addresses: list[str]) -> None:
+        if not addresses:
+            return
+        ours = versions()
+        for address, theirs in self.client.run(versions, workers=addresses, on_error="return").items():
+            if isinstance(theirs, OSError):
+                continue                                     # it is gone, which the round will find
+            if isinstance(theirs, BaseException):
+                raise ClusterError(f"the worker {address} cannot import jitad ({theirs}); install "
+                                   f"jitad {ours['jitad']} there") from theirs
+            wrong = [f"{name} {theirs.get(name)} there and {here} here" for name, here in ours.items()
+                     if theirs.get(name) != here]
+            if wrong:
+                raise ClusterError(f"the worker {address} has other versions: {', '.join(wrong)}; results would depend "
+                                   "on which worker gave them. Install the same")
+            self.checked.add(address)
+
+    def actors(self, make: Callable[..., Any], arguments: Sequence[Any], addresses: Iterable[str]) -> list[Actor]:
+        """An object on each of the workers, but for those that are lost meanwhile."""
+        from distributed import wait
+
+        made = [Actor(address, self.client.submit(make, *arguments, actor=True, workers=[address], pure=False,
+                                                  allow_other_workers=False)) for address in addresses]
+        while made:
+            try:
+                wait([actor.future for actor in made], timeout=PATIENCE)
+            except TimeoutError:
+                alive = self.client.nthreads()
+                made = [actor for actor in made if actor.address in alive]
+            else:
+                break
+        return [actor for actor in made if actor.future.status == "finished"]
+
+    def round(self, calls: Sequence[tuple[Actor, str, tuple[Any, ...]]]) -> list[Any]:
+        """What methods of actors give for arguments, all at once; `Lost` for those whose worker is gone. The first
+        error that one of them raised is raised."""
+        try:
+            answers = self.client.sync(self._round, calls)
+        except OSError as error:
+            raise ClusterError(f"the scheduler does not answer ({error}); make a new client, and the function with "
+                               "it") from error
+        for (actor, _, _), answer in zip(calls, answers, strict=True):
+            if isinstance(answer, BaseException):
+                answer.add_note(f"on the worker {actor.address}")
+                raise answer
+        return answers                                       # type: ignore[no-any-return]
+
+    async def _round(self, calls: Sequence[tuple[Actor, str, tuple[Any, ...]]]) -> list[Any]:
+        tasks = [asyncio.ensure_future(self._call(*call)) for call in calls]
+        waiting = set(tasks)
+        while waiting:
+            _, waiting = await asyncio.wait(waiting, timeout=PATIENCE)
+            if waiting:
+                alive = await self.client.scheduler.ncores(workers=None)
+                for task, (actor, _, _) in zip(tasks, calls, strict=True):
+                    if task in waiting and actor.address not in alive:
+                        task.cancel()
+        return [Lost() if task.cancelled() else task.result() for task in tasks]
+
+    async def _call(self, actor: Actor, method: str, arguments: tuple[Any, ...]) -> Any:
+        from distributed.protocol import to_serialize
+
+        try:
+            reply = await self.client.rpc(actor.address).actor_execute(
+                function=method, actor=actor.future.key, args=[to_serialize(x) for x in arguments], kwargs={})
+        except (OSError, KeyError):                          # it is gone, or another has its address
+            return Lost()
+        return reply["result"] if reply["status"] == "OK" else reply["exception"]
+
+
+def _require_client(client: Any) -> None:
+    try:
+        from distributed import Client
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError("client= needs Dask, which is not installed: pip install 'jitad[dask]'",
+                                  name=error.name) from None
+    if not isinstance(client, Client):
+        raise ArgumentTypeError(f"client must be a distributed.Client, not a {type(client).__name__}")
+    if client.asynchronous:
+        raise ArgumentTypeError("the client is asynchronous; give one that is not: Client(address)")
+    if client.status != "running":
+        raise ArgumentTypeError(f"the client is {client.status}; give one that is connected")

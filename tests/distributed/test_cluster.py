@@ -1,0 +1,110 @@
+"""Likelihoods in shards on a cluster of processes."""
+from __future__ import annotations
+
+import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
+
+import numpy as np
+import pytest
+from distributed import Client
+
+import jitad
+from jitad.distributed import keeper
+from tests.distributed.test_sharded import T, V, X, Y, prior
+
+SCALE = np.array(2.0)
+SHARDS = list(zip(np.split(X[:35], 5), np.split(Y[:35], 5), strict=True))
+
+
+def likelihood(theta, x, y):
+    r = (y - x @ theta) / SCALE
+    if y[0] > 0:                                             # some shards go this way, others that
+        r = r - 0.1
+    return np.sum(np.log1p(r**2))
+
+
+@pytest.fixture(scope="module")
+def here():
+    return jitad.sharded(likelihood, SHARDS, prior)
+
+
+@pytest.fixture(scope="module")
+def there(client):
+    return jitad.sharded(likelihood, SHARDS, prior, client=client)
+
+
+def test_all_bits_are_those_of_one_machine(here, there):
+    assert len({y[0] > 0 for _, y in SHARDS}) == 2
+    for theta in (T, V):
+        assert here(theta) == there(theta)
+        assert here.grad(theta).tobytes() == there.grad(theta).tobytes()
+    assert here.hvp(T, V).tobytes() == there.hvp(T, V).tobytes()
+    assert all(a.tobytes() == b.tobytes() for a, b in zip(here.batch([T, V]), there.batch([T, V]), strict=True))
+    assert set(there.engine.seconds) == set(there.engine.cluster.workers())
+
+
+def test_it_is_called_by_compiled_code_and_by_several_threads(here, there):
+    gradient = jitad.jit_grad(lambda t: there(t) * 2.0)
+    np.testing.assert_array_equal(gradient(T), 2.0 * here.grad(T))
+    points = [T + k for k in range(8)]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(there, points))
+    assert found == [here(point) for point in points]
+
+
+def test_a_function_that_loads_runs_on_the_worker_and_is_no_shared_name(client):
+    here = os.getpid()
+
+    def loading(k):
+        return lambda: np.full(k + 1, float(os.getpid() != here))
+    ones, tens = (jitad.sharded(f, [loading(0), loading(1)], client=client) for f in (
+        lambda theta, x: theta[0] * np.sum(x), lambda theta, x: 10.0 * theta[0] * np.sum(x)))
+    assert (ones(V), tens(V)) == (3.0, 30.0)
+
+
+def test_faults_are_named_with_shard_and_worker(client):
+    y = SHARDS[4][1].copy()
+    y[6] = np.nan
+    wrong = [*SHARDS[:4], (SHARDS[4][0], y)]
+    with pytest.raises(jitad.NonFiniteError, match=r"shard 4 gives NaN, where `y` is nan in row 6") as caught:
+        jitad.sharded(likelihood, wrong, client=client)(T)
+    assert "on the worker tcp://127.0.0.1" in caught.value.__notes__[-1]
+    with pytest.raises(jitad.TapeFileError):
+        jitad.sharded(jitad.primitive(lambda t, x: 1.0, opaque=True, vjp=lambda *a: (a[2], None)), [np.ones(2)],
+                      client=client)(T)
+
+
+def test_captured_values_that_change_are_refused(client, monkeypatch):
+    f = jitad.sharded(likelihood, SHARDS, client=client)
+    f(T)
+    monkeypatch.setitem(globals(), "SCALE", np.array(3.0))
+    with pytest.raises(jitad.SignatureError, match="has changed since the first evaluation"):
+        f.hvp(T, V)
+
+
+def test_other_versions_are_refused(client, monkeypatch):
+    monkeypatch.setattr(keeper, "version", lambda name: "1.0" if name == "numpy" else version(name))
+    with pytest.raises(jitad.ClusterError, match=r"worker tcp.* has other versions: numpy 2\S* there and 1.0 here"):
+        jitad.sharded(likelihood, SHARDS, client=client)(T)
+
+
+def test_what_is_no_client_is_refused(cluster):
+    with pytest.raises(jitad.ArgumentTypeError, match=r"client must be a distributed.Client, not a str"):
+        jitad.sharded(likelihood, SHARDS, client="tcp://127.0.0.1:8786")
+    with Client(cluster) as closed:
+        pass
+    with pytest.raises(jitad.ArgumentTypeError, match="the client is closed"):
+        jitad.sharded(likelihood, SHARDS, client=closed)
+
+
+def test_shards_of_a_lost_worker_go_to_others(here, there, client):
+    there(T)
+    lost = sorted(there.engine.held, key=lambda actor: actor.address)[0]
+    (number,) = client.run(os.getpid, workers=[lost.address]).values()
+    os.kill(number, signal.SIGKILL)
+    assert there(V + 1.0) == here(V + 1.0)
+    assert lost not in there.engine.held
+    assert sorted(n for held in there.engine.held.values() for n in held) == [0, 1, 2, 3, 4]
+    assert there.hvp(V, T).tobytes() == here.hvp(V, T).tobytes()
