@@ -3,11 +3,13 @@ from __future__ import annotations
 
 import math
 import operator
+import warnings
 
 import numpy as np
 import pytest
 from scipy import special
 
+from jitad import jit
 from jitad.errors import ConcretizationError, MutationError, UnsupportedOperationError
 from jitad.trace.dispatch import FUNCTIONS
 from tests.helpers.cases.functions import traced
@@ -51,6 +53,30 @@ def test_errors_say_what_and_where(what, error, function):
     assert "/home/user/model.py:7" in text
     if error is UnsupportedOperationError:
         assert what in text
+
+
+@pytest.mark.parametrize("block", [
+    lambda: np.errstate(invalid="raise"), lambda: np.errstate(all="call"),
+    lambda: warnings.catch_warnings(action="error"), lambda: warnings.simplefilter("error"),
+    lambda: warnings.filterwarnings("error", category=RuntimeWarning)])
+def test_what_makes_numpy_raise_because_of_values(block):
+    def f(x):
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            block()
+            try:
+                return np.sum(np.log(x))
+            except (FloatingPointError, RuntimeWarning):
+                return x[0]
+    with pytest.raises(UnsupportedOperationError, match=r"by which NumPy raises because of values, at .*test_refusals"):
+        jit(f)(np.ones(2))
+
+
+def test_blocks_that_silence_numpy_are_taken():
+    def f(x):
+        with np.errstate(divide="ignore", invalid="warn"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return np.log(x[0])
+    assert jit(f)(np.array([0.0])) == -np.inf
 
 
 MISFITS = [

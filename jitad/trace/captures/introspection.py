@@ -20,6 +20,7 @@ from jitad.trace.captures.objects.standins import DictView, ModuleView, ObjectVi
 from jitad.trace.captures.standard import note
 from jitad.trace.dispatch import refused
 from jitad.trace.impure import ImpureClass
+from jitad.trace.numpy_rules.substitutes import view_errstate
 from jitad.trace.numpy_rules.ufuncs import UfuncView
 from jitad.trace.recorder import current, outside
 from jitad.trace.scipy_rules.stats.distributions import Distribution, Frozen
@@ -175,4 +176,5 @@ class Identities:
             self.captures.guard(True, paths[0].step("apart", tuple(paths[1:])))
 
 
-VIEWS: dict[Any, Any] = {isinstance: view_isinstance, type: ViewType, print: view_print, super: view_super}
+VIEWS: dict[Any, Any] = {isinstance: view_isinstance, type: ViewType, print: view_print, super: view_super,
+                         np.errstate: view_errstate}

@@ -1,15 +1,17 @@
 """NumPy functions that do not dispatch on all of their arguments."""
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
 from jitad.tape.builder import Value
-from jitad.trace.dispatch import as_value, builder_in, call
+from jitad.trace.dispatch import as_value, builder_in, call, refused
 from jitad.trace.numpy_rules import functions as numpy_functions  # noqa: F401  (fills the table)
 from jitad.trace.numpy_rules.reductions.reduce import fresh
 from jitad.trace.numpy_rules.shapes.shape import at_least
+from jitad.trace.recorder import current
 from jitad.trace.substitutes import substitute
 
 
@@ -58,3 +60,39 @@ if _row_stack := vars(np).get("row_stack"):                          # until Num
 def isscalar(element: Any) -> bool:
     """NumPy's function does not dispatch: a traced number is a scalar, an array of no dimensions is not."""
     return isinstance(element, Value) and element.ndim == 0 and not getattr(element, "boxed", False)
+
+
+# --- what lets NumPy raise because of values, which compiled code does not ---------------------------
+
+def _refuse(what: str) -> None:
+    raise refused(current(), f"{what}, by which NumPy raises because of values,",
+                  "test the values instead, for example by np.isfinite, and raise yourself")
+
+
+def view_errstate(**ways: Any) -> Any:
+    """``np.errstate`` in recorded code."""
+    for kind, way in ways.items():
+        if way in ("raise", "call", "log"):
+            _refuse(f"np.errstate({kind}={way!r})")
+    return np.errstate(**ways)
+
+
+@substitute(warnings.simplefilter, always=True)
+def simplefilter(action: Any, *args: Any, **options: Any) -> None:
+    if action == "error":
+        _refuse("warnings.simplefilter('error')")
+    warnings.simplefilter(action, *args, **options)
+
+
+@substitute(warnings.filterwarnings, always=True)
+def filterwarnings(action: Any, *args: Any, **options: Any) -> None:
+    if action == "error":
+        _refuse("warnings.filterwarnings('error')")
+    warnings.filterwarnings(action, *args, **options)
+
+
+@substitute(warnings.catch_warnings, always=True)
+def catch_warnings(*args: Any, **options: Any) -> Any:
+    if options.get("action") == "error":
+        _refuse("warnings.catch_warnings(action='error')")
+    return warnings.catch_warnings(*args, **options)
