@@ -228,21 +228,21 @@ def test_methods_of_what_is_made_inside_ask_too():
 
 # --- what Python compares within containers: first by `is`, then by `==` ------------------------------
 
-HELD = {"p": np.array([1.0, 2.0]), "q": np.array([1.0, 2.0])}
+NAMED = {"p": np.array([1.0, 2.0]), "q": np.array([1.0, 2.0])}
 
 
 @pytest.mark.parametrize("f", [lambda a, b: 1.0 if a in [b] else 2.0, lambda a, b: 1.0 if [[a], 3] != [[b], 3] else 2.0,
                                lambda a, b: 1.0 if {"k": a} == {"k": b} else 2.0, lambda a, b: 1.0 * (b, a).index(a),
-                               lambda a, b: 1.0 if HELD["p"] in HELD.values() and [HELD["p"]] == [HELD["r"]] else 2.0],
+                               lambda a, b: 1 if NAMED["p"] in NAMED.values() and [NAMED["p"]] == [NAMED["r"]] else 2],
                          ids=["in", "nested", "dict", "index", "captured"])
 def test_one_object_is_equal_to_itself_within_containers(f):
     a, nan = np.array([1.0, 2.0]), float("nan")
     one = np.array([nan])
     g, pairs = jit(f), [(a, a), (a, a.copy()), (nan, nan), (nan, float("nan")), (1.5, 1.5), (one, one), (one, one + 1)]
-    HELD["r"] = HELD["p"]
+    NAMED["r"] = NAMED["p"]
     for x, y in pairs + pairs[::-1]:
         assert told(g, x, y) == told(f, x, y)
-    HELD["r"] = HELD["q"]
+    NAMED["r"] = NAMED["q"]
     assert told(g, a, a) == told(f, a, a)
 
 
