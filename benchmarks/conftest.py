@@ -6,6 +6,8 @@ import pytest
 
 from benchmarks.timing import readable
 
+collect_ignore = ["sampling/with_numpyro.py", "sampling/with_pymc.py"]        # run where these libraries are
+
 
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

@@ -22,7 +22,6 @@ from benchmarks import (
     hessians,
     loops,
     memory,
-    posteriors,
     tape_machine,
 )
 from benchmarks.checks import assert_same, check_derivative
@@ -34,6 +33,7 @@ from benchmarks.loops import LOOPS
 from benchmarks.models.model import Model
 from benchmarks.models.outside import ratios_in
 from benchmarks.models.table import MODELS
+from benchmarks.sampling.ours import POSTERIORS, posterior
 from benchmarks.shapes import __main__ as shapes
 from benchmarks.shapes import cores
 from benchmarks.shapes.kinds import KINDS
@@ -221,8 +221,8 @@ def test_import(benchmark: Benchmark, modules: str) -> None:
 
 
 @needs_jitad
-@pytest.mark.parametrize("name", posteriors.POSTERIORS)
+@pytest.mark.parametrize("name", POSTERIORS)
 def test_posteriors_have_the_gradient_of_their_density(name: str) -> None:
-    post = posteriors.POSTERIORS[name]()
+    post = posterior(name)
     theta = np.full(post.dim, 0.2)
     check_derivative(post.density.function, theta, post.observed.values, post.value_and_grad(theta))

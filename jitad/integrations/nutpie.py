@@ -74,7 +74,8 @@ def from_logp(
         What ``logp`` takes after ``theta``, as a tuple. Copied once; what depends on it alone is computed once.
     transform
         ``transform(theta)`` or ``transform(theta, *data)`` gives ``{name: array}``: what the trace stores instead of
-        the blocks of ``theta``. Compiled; what cannot be recorded runs as ordinary Python once per draw.
+        the blocks of ``theta``, all as floats. Compiled; what cannot be recorded runs as ordinary Python once per draw.
+        `jitad.posterior` has `generated` for this, which keeps integers and booleans.
     start
         Point of shape ``(d,)`` around which the chains start, zeros by default; or a function of a
         `numpy.random.Generator` that makes one for each chain.
