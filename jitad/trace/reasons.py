@@ -27,6 +27,8 @@ WHY: dict[str, str] = {
     "statistics": "statistics and tests of samples are made for plain numbers; write what you need with np.mean and "
                   "the like, or compute it outside",
     "roots and nodes": "zeros, nodes and coefficients are made of plain numbers; compute them outside",
+    "triangular forms": "the order in it and its blocks follow from rounding; use np.linalg.eigvals or eig for the "
+                        "values, eigh for symmetric matrices, expm, logm, sqrtm or solve_sylvester in its place",
     "low level": "it hands out compiled code; use the functions of scipy.linalg themselves",
     "solvers": "let a function of its own call it, decorated by jitad.implicit with the equation that its result "
                "solves: the derivative is then that of the solution",
@@ -84,10 +86,11 @@ REFUSED: dict[str, dict[str, str]] = {
     },
     "scipy.linalg": {
         "low level": "find_best_blas_type get_blas_funcs get_lapack_funcs",
+        "triangular forms": "ordqz qz rsf2csf schur",
         "no rule yet": """bandwidth cdf2rdf cho_solve_banded cholesky_banded clarkson_woodruff_transform cossin diagsvd
             eig_banded eigh_tridiagonal eigvals_banded expm_cond expm_frechet fiedler_companion funm
-            hessenberg ishermitian issymmetric kron ldl matrix_balance null_space ordqz orth
-            orthogonal_procrustes qr_delete qr_insert qr_multiply qr_update qz rq rsf2csf schur
+            hessenberg ishermitian issymmetric kron ldl matrix_balance null_space orth
+            orthogonal_procrustes qr_delete qr_insert qr_multiply qr_update rq
             solve_continuous_are solve_discrete_are subspace_angles tri tril triu""",
     },
     "scipy.stats": {

@@ -12,6 +12,7 @@ import contextlib
 import copy
 import enum
 import io
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from types import CodeType
@@ -20,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from jitad.cache.keys.guards import Unguardable, freeze
-from jitad.errors import ArgumentTypeError, InternalError, JitadError
+from jitad.errors import ArgumentTypeError, ConcretizationError, InternalError, JitadError
 from jitad.tape.builder import Value
 from jitad.tape.types import Where
 from jitad.trace import templates
@@ -40,7 +41,7 @@ from jitad.trace.steps.known import Loops, StartOver
 from jitad.trace.steps.marks import Marks
 from jitad.trace.values.tracer import Tracer
 from jitad.trace.values.truths import Concluding, concluded
-from jitad.trace.where import fault, is_fault, is_library_file, user_line
+from jitad.trace.where import fault, is_fault, is_library_file, is_own_file, user_line
 
 __all__ = ["record"]
 
@@ -119,6 +120,11 @@ def _explained(error: Exception, target: Any, args: Sequence[Any], kwargs: Mappi
         if plain is not None or isinstance(error, InternalError):
             return plain or error
         return fault(error, f"it recorded `{name}`", _line_in(error) or where)
+    if _is_of_others(error):
+        plain = _plain_error(target, args, kwargs)
+        if plain is None:
+            return _strange(error, name, _line_in(error) or where)
+        error = error if type(plain) is type(error) and not _TRACED.search(str(error)) else plain
     if isinstance(error, JitadError):
         error.add_note(f"while jitad recorded `{name}`, called at {where}")
         return error
@@ -128,10 +134,34 @@ def _explained(error: Exception, target: Any, args: Sequence[Any], kwargs: Mappi
         if "<traced" in str(error):                      # NumPy swallows what `int` of a traced value raises
             error.add_note(f"while jitad recorded `{name}`, called at {where}: a number that shapes depend on must be "
                            "known then; let the function capture it")
+        elif not getattr(error, "__notes__", ()):
+            error.add_note(f"while jitad recorded `{name}`, at {_line_in(error) or where}")
         return error
     error.__cause__.add_note(f"while NumPy did what ends in \"{error}\": to fill an array that a library made, "
                              "a[i] = x, take a copy of it first: a = np.array(a)")
     return error.__cause__
+
+
+_TRACED = re.compile(r"\b(Tracer|LocalArray)\b")
+
+
+def _is_of_others(error: Exception) -> bool:
+    """Whether code that is not ours has raised: it may be that a traced value is none of its own."""
+    if isinstance(error, JitadError) or isinstance(error.__cause__, JitadError):
+        return False
+    step = error.__traceback__
+    while step is not None and step.tb_next is not None:
+        step = step.tb_next
+    return step is not None and not is_own_file(step.tb_frame.f_code.co_filename)
+
+
+def _strange(error: Exception, name: str, where: Where | None) -> Exception:
+    """What is said where plain numbers are taken, and traced ones are not."""
+    said = f"{type(error).__name__}: {_TRACED.sub('traced value', str(error))[:200]}"
+    return ConcretizationError(
+        f"what runs at {where} takes plain numbers and arrays, but no value that is traced in `{name}` ({said}); write "
+        "it as an operator, as a method of the value or with NumPy's function (x.sum() or np.sum(x) in the place of "
+        "np.ndarray.sum(x)), or compute it outside of the function and pass the result in")
 
 
 def _plain_error(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Exception | None:

@@ -57,6 +57,11 @@ def is_library_file(filename: str) -> bool:
     return (path.startswith(_STANDARD) and not path.startswith(_PACKAGES)) or path.startswith(_folders())
 
 
+def is_own_file(filename: str) -> bool:
+    """Whether the code in this file is ours."""
+    return _slashes(filename).startswith(_own_folders())
+
+
 def is_copied(frame: FrameType) -> bool:
     """Whether a frame runs the copy of a function, with globals that are captures."""
     return hasattr(type(frame.f_globals), "jitad_recorded")
@@ -119,7 +124,7 @@ def is_fault(error: BaseException, surely: bool = False) -> bool:
     while step.tb_next is not None:
         step = step.tb_next
     code = step.tb_frame.f_code
-    if not _slashes(code.co_filename).startswith(_own_folders()):
+    if not is_own_file(code.co_filename):
         return False
     if isinstance(error, _ALWAYS):
         return True

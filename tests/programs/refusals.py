@@ -1,10 +1,15 @@
 """What cannot work: the words that its message must hold."""
 from __future__ import annotations
 
+import decimal
+import fractions
+import json
 import random
+import struct
 import time
 
 import numpy as np
+from scipy import linalg
 
 from jitad.errors import ArgumentTypeError, CaptureError, ConcretizationError, MutationError, UnsupportedOperationError
 from tests.programs.table import X3, Table
@@ -94,3 +99,11 @@ rows.refused("spacing", lambda x: np.sum(np.spacing(x)), says=("numpy.spacing", 
 rows.refused("the memory of a value", lambda x: x.tobytes(), says=(".tobytes()", here))
 rows.refused("eval", lambda x: eval("x[0]"), says=("eval", here))
 rows.refused("a longer double", lambda x: np.sum(x * np.longdouble(2)), says=("float128", here))
+for _name, _function in (
+        ("a method of the class of arrays", lambda x: np.ndarray.sum(x)), ("a method of float", lambda x: float.__add__(x[0], 1.0)),
+        ("json", lambda x: json.dumps(x[0])), ("struct", lambda x: struct.pack("d", x[0])), ("a fraction", lambda x: fractions.Fraction(x[0])),
+        ("a decimal", lambda x: decimal.Decimal(x[0])), ("hexadecimal", lambda x: x[0].hex()), ("memory", lambda x: memoryview(x)[0])):
+    rows.refused(f"{_name} that takes plain numbers", _function, says=("takes plain numbers", here, "np.sum(x)"), raises=ConcretizationError)
+rows.refused("bytes of an array", lambda x: bytes(x)[0] * x[0], says=("while jitad recorded", here), raises=TypeError)
+rows.refused("what NumPy refuses too", lambda x: x + "a", says=("did not contain a loop", here), raises=TypeError)
+rows.refused("a triangular form", lambda x: linalg.schur(np.outer(x, x))[0].sum(), says=("scipy.linalg.schur", here, "np.linalg.eigvals"))

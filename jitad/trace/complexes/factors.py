@@ -43,6 +43,8 @@ def qr(a: Any, mode: str = "reduced") -> Any:
 
 def _qr(a: Complex) -> tuple[Any, Any]:
     """Q and R; of wide matrices from the square part on the left."""
+    if a.ndim < 2:
+        raise np.linalg.LinAlgError(f"{a.ndim}-dimensional array given. Array must be at least two-dimensional")
     m, n = a.shape[-2:]
     left = a.builder.value(pack(a[..., :m] if n > m else a).number)
     q, r = (_shown(part) for part in rows.cqr_parts(rows.cqr(left), left))
@@ -71,6 +73,9 @@ def scipy_qr(a: Any, overwrite_a: bool = False, lwork: Any = None, mode: str = "
 # --- LU ----------------------------------------------------------------------------------------
 
 def _factored(a: Any, check_finite: bool) -> tuple[Complex, Any]:
+    a = matrix(a)
+    if a.ndim > 1 and a.shape[-1] != a.shape[-2]:
+        raise refused(a.builder, "scipy.linalg.lu of matrices that are not square", "use square ones")
     a = square(a)
     require_finite(check_finite, a)
     return factors_of(a)
