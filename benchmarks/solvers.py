@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy import integrate, interpolate, optimize
+from scipy import integrate, interpolate, optimize, signal, sparse
+from scipy.sparse import linalg
 
 import jitad
 
@@ -61,11 +62,47 @@ def michaelis_menten(y: Any) -> Any:
     return best[0] / best[1] + np.sqrt(covariance[0, 0])
 
 
+def profile(a: Any) -> Any:
+    """A function of two variables, minimized."""
+    found = optimize.minimize(lambda x: (x[1] - x[0] ** 2) ** 2 + a * (1 - x[0]) ** 2 + 0.1 * a * x[1] ** 4, [0.0, 1.0])
+    return found.fun + found.x[0]
+
+
+def robust(y: Any) -> Any:
+    """The two constants of an enzyme, within bounds and by a robust loss."""
+    return np.sum(optimize.least_squares(lambda p: p[0] * TIMES / (p[1] + TIMES) - y, [1.0, 1.0], loss="soft_l1",
+                                         f_scale=0.1, bounds=(0.0, 10.0)).x)
+
+
+def filtered(x: Any) -> Any:
+    """A signal of a thousand samples, filtered forwards and backwards."""
+    b, a = signal.butter(4, 0.2)
+    return np.sum(signal.filtfilt(b, a, x) ** 2)
+
+
+def field(p: Any) -> Any:
+    """A Gaussian Markov field on a grid of 60 by 60: its log-determinant and a solution."""
+    precision = (sparse.identity(LAPLACE.shape[0]) * p[0] + LAPLACE * p[1]).tocsc()
+    factors = linalg.splu(precision)
+    ones = np.ones(LAPLACE.shape[0])
+    return 0.5 * np.sum(np.log(factors.U.diagonal())) - 0.5 * ones @ factors.solve(ones)
+
+
+def gradients(p: Any) -> Any:
+    """A system on the same grid, by conjugate gradients."""
+    return np.sum(linalg.cg(sparse.identity(LAPLACE.shape[0]) * p[0] + LAPLACE * p[1], FORCE)[0] ** 2)
+
+
+SECOND = sparse.diags([2.0, -1.0, -1.0], [0, 1, -1], shape=(60, 60))
+LAPLACE = (sparse.kron(SECOND, sparse.identity(60)) + sparse.kron(sparse.identity(60), SECOND)).tocsc()
+FORCE = np.cos(np.arange(3600.0))
 CASES: tuple[tuple[Callable[..., Any], Any], ...] = (
     (kepler, 0.3), (root, 4.0), (integral, 1.3), (spline, np.sin(KNOTS)),
     (lotka_volterra, np.array([0.8, 0.5, 0.7, 0.3, 2.0, 1.0])),
     (robertson, np.array([0.04, 1e4, 3e7])),
-    (michaelis_menten, 2.0 * TIMES / (0.7 + TIMES) + 0.05 * np.cos(7.0 * TIMES)))
+    (michaelis_menten, 2.0 * TIMES / (0.7 + TIMES) + 0.05 * np.cos(7.0 * TIMES)),
+    (profile, 1.3), (robust, 2.0 * TIMES / (0.7 + TIMES) + 0.05 * np.cos(7.0 * TIMES)),
+    (filtered, np.sin(np.arange(1000.0))), (field, np.array([0.5, 1.0])), (gradients, np.array([0.5, 1.0])))
 
 
 def best(call: Callable[[], Any], times: int) -> float:
