@@ -97,7 +97,7 @@ class _Division:
         if type(s) is not Loop or not isinstance(s.start, int) or not isinstance(s.stop, int):
             return [s]
         time = max(time_of([s], self.sizes), WRITTEN * (s.stop - s.start))
-        if time < WORTH:
+        if time < WORTH or s.stop <= s.start:
             return [s]
         for around, loop in _choices(s):
             try:

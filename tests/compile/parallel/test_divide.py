@@ -139,3 +139,8 @@ def test_a_part_that_stops_stops_the_kernel():
         wrong[place] = 4
         with pytest.raises(StatusMiss):
             kernel.call(V[:4], wrong)
+
+
+def test_loops_without_steps_are_not_divided(monkeypatch):
+    monkeypatch.setattr(divide, "WORTH", 0.0)
+    assert compare(jit(lambda x: np.sum(np.exp(x))), np.zeros(0)) == 0
