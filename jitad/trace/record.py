@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dis
 import enum
 import io
 import re
@@ -142,6 +143,7 @@ def _explained(error: Exception, target: Any, args: Sequence[Any], kwargs: Mappi
     return error.__cause__
 
 
+_RAISES = dis.opmap["RAISE_VARARGS"]
 _TRACED = re.compile(r"\b(Tracer|LocalArray)\b")
 
 
@@ -152,7 +154,10 @@ def _is_of_others(error: Exception) -> bool:
     step = error.__traceback__
     while step is not None and step.tb_next is not None:
         step = step.tb_next
-    return step is not None and not is_own_file(step.tb_frame.f_code.co_filename)
+    if step is None or is_own_file(step.tb_frame.f_code.co_filename):
+        return False
+    code = step.tb_frame.f_code                          # what the user's own code raises, it means
+    return is_library_file(code.co_filename) or code.co_code[step.tb_lasti] != _RAISES
 
 
 def _strange(error: Exception, name: str, where: Where | None) -> Exception:
