@@ -1,12 +1,17 @@
-"""The same call written in other ways: by an imported name, an alias, a method, and with options at their defaults."""
+"""The same call written in other ways: by an imported name, an alias, a method, with options at their defaults and at
+other values."""
 from __future__ import annotations
 
+import functools
 import inspect
 
 import numpy as np
 
+from jitad import jit
 from jitad.cache.keys.identity import unwrap
+from jitad.errors import InternalError, JitadError
 from jitad.trace.record import record
+from tests.programs.table import interpreted
 from tests.testing.examples import EXAMPLES
 from tests.testing.walk import PATTERNS, call_of, function_of, outcome_of, plain_error, quiet
 
@@ -14,6 +19,7 @@ from tests.testing.walk import PATTERNS, call_of, function_of, outcome_of, plain
 OTHERWISE = {"astype", "compress", "sort", "conj", "conjugate"}
 
 
+@functools.cache
 def good_call(module, name):
     """A call through which a derivative flows: expression and arguments; None if there is none among ours."""
     known = EXAMPLES.get(module, {}).get(name)
@@ -60,6 +66,63 @@ def with_defaults(value, expression, count):
     return {p.name: f"{expression[:-1]}, {p.name}={p.default!r})" for p in parameters[count:]
             if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
             and (p.default is None or isinstance(p.default, (bool, int, float, str)))}
+
+
+# Options whose results SciPy leaves open: the other triangle of a factor, signs of vectors, how near is near enough.
+OPEN = {"cho_factor", "eigh", "lambertw", "odeint"}
+
+
+def with_others(value, expression, count):
+    """The expression with each option as another than what it is when left out."""
+    try:
+        parameters = [*inspect.signature(value).parameters.values()][count:]
+    except (TypeError, ValueError):
+        return []
+    found = []
+    for p in parameters:
+        if p.name == "where" or p.kind not in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY):
+            continue
+        if p.name == "axis":
+            others = [0, -1]
+        elif isinstance(p.default, bool):
+            others = [not p.default]
+        else:
+            others = [p.default + 1] if isinstance(p.default, int) else [p.default + 0.5] if isinstance(
+                p.default, float) else []
+        found += [f"{expression[:-1]}, {p.name}={other!r})" for other in others]
+    return found
+
+
+def values_of(result):
+    return [v for r in result for v in values_of(r)] if isinstance(result, (list, tuple)) else [result]
+
+
+def wrong_with(text, args):
+    """What is wrong with a call with an option, or None: its values are NumPy's, or it is refused by a clear error."""
+    function = function_of(text, len(args))
+    with quiet():
+        expected = values_of(function(*(np.copy(a) if isinstance(a, np.ndarray) else a for a in args)))
+        try:
+            found = values_of(interpreted(jit(function), args))
+        except InternalError as error:
+            return str(error)
+        except JitadError:
+            return None
+    if len(found) != len(expected):
+        return "another structure"
+    near = (np.shape(a) == np.shape(b) and np.allclose(a, b, rtol=1e-7, atol=1e-9, equal_nan=True)
+            for a, b in zip(found, expected, strict=True))
+    return None if all(near) else f"{found} is not {expected}"
+
+
+def differing_options(module, name, value):
+    """The calls with other options that are wrong, and how many were tried."""
+    call = None if name in OPEN else good_call(module, name)
+    if call is None or not call[0].endswith(")") or call[0].count("(") > 1:
+        return [], 0
+    texts = [text for text in with_others(value, call[0], len(call[1])) if plain_error(text, call[1]) is None]
+    wrong = [(text, wrong_with(text, call[1])) for text in texts]
+    return [f"{text}: {what}" for text, what in wrong if what is not None], len(texts)
 
 
 def differing(module, name, value):

@@ -12,7 +12,7 @@ from jitad.testing import coverage
 from jitad.trace import reasons
 from jitad.trace.scipy_rules.stats.distributions import is_library_distribution
 from tests.testing.examples import EXAMPLES
-from tests.testing.spellings import differing
+from tests.testing.spellings import differing, differing_options
 from tests.testing.walk import PATTERNS, SLOW, call_of, outcome_of, plain_error
 
 FILE = Path(coverage.__file__).parent.parent.parent / "COVERAGE.md"
@@ -109,8 +109,9 @@ def test_every_function_keeps_to_its_standing(module):
 
 
 def test_every_spelling_is_the_same_call():
-    """By an imported name, an alias, as a method, and with each option as what it is when left out."""
-    wrong, tried = [], 0
+    """By an imported name, an alias, as a method, and with each option as what it is when left out; with flags, axes
+    and numbers at other values it gives what NumPy gives."""
+    wrong, tried, optional = [], 0, 0
     for module in coverage.NAMESPACES:
         if module.startswith("numpy.polynomial.") and not module.endswith(("chebyshev", "hermite_e")):
             continue                                     # written as these are
@@ -118,8 +119,10 @@ def test_every_spelling_is_the_same_call():
             if name not in SLOW and coverage.standing_of(module, name)[0] == coverage.DIFFERENTIATED:
                 found, count = differing(module, name, value)
                 wrong, tried = wrong + found, tried + count
+                found, count = differing_options(module, name, value)
+                wrong, optional = wrong + found, optional + count
     assert not wrong, "\n".join(wrong)
-    assert tried > 2500
+    assert tried > 2500 and optional > 500
 
 
 def test_methods_of_arrays():

@@ -231,9 +231,11 @@ def gaussian_laplace(input: Any, sigma: Any, output: Any = None, mode: Any = "re
 @substitute(MODULE, "gaussian_gradient_magnitude")
 def gaussian_gradient_magnitude(input: Any, sigma: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, *,
                                 axes: Any = None, **kwargs: Any) -> Any:
-    slopes = _gaussian_slopes(1, sigma, axes, cval, kwargs)
-    return np.sqrt(_sum_of("gaussian_gradient_magnitude", lambda *given: np.square(slopes(*given)),
-                           _image(input, "gaussian_gradient_magnitude"), output, mode, axes))
+    slopes, image = _gaussian_slopes(1, sigma, axes, cval, kwargs), _image(input, "gaussian_gradient_magnitude")
+    if not image.ndim:
+        return image                                     # as SciPy, which has no axis to go along
+    return np.sqrt(_sum_of("gaussian_gradient_magnitude", lambda *given: np.square(slopes(*given)), image, output, mode,
+                           axes))
 
 
 def _gaussian_slopes(degree: int, sigma: Any, axes: Any, cval: Any, options: dict[str, Any]) -> Callable[..., Any]:
