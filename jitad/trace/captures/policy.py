@@ -10,7 +10,6 @@ import pathlib
 import random
 import statistics
 import sys
-import warnings
 from collections.abc import Callable, MutableMapping
 from functools import partial
 from types import (
@@ -237,8 +236,6 @@ def refused(value: Any, name: str, where: Callable[[], Any]) -> Any | None:
     fine."""
     if value is datetime.datetime or value is datetime.date:
         return _refusing(value, ("now", "utcnow", "today"), "reads the clock", where)
-    if value is warnings.catch_warnings:
-        return _unrecording(where)
     if value is logging.getLogger:
         return outlet_of
     if isinstance(value, OUTLETS):
@@ -263,17 +260,6 @@ def _refusing(cls: Any, names: tuple[str, ...], why: str, where: Callable[[], An
         return staticmethod(lambda *args, **kwargs: Impure(f"{cls.__name__}.{name}", why, where)())
 
     return Meta(cls.__name__, (cls,), {name: refusing(name) for name in names if hasattr(cls, name)})
-
-
-def _unrecording(where: Callable[[], Any]) -> type:
-    """``warnings.catch_warnings``, except for the list of warnings."""
-    class catch_warnings(warnings.catch_warnings):
-        def __init__(self, *, record: bool = False, **kwargs: Any) -> None:
-            if record:
-                Impure("warnings.catch_warnings(record=True)", "asks for warnings, of which compiled code gives none",
-                       where)()
-            super().__init__(**kwargs)
-    return catch_warnings
 
 
 def _refusing_path(path: Any, where: Callable[[], Any]) -> Any:

@@ -8,11 +8,13 @@ import numpy as np
 
 from jitad.tape.builder import Value
 from jitad.trace.dispatch import as_value, builder_in, call, refused
+from jitad.trace.impure import Impure
 from jitad.trace.numpy_rules import functions as numpy_functions  # noqa: F401  (fills the table)
 from jitad.trace.numpy_rules.reductions.reduce import fresh
 from jitad.trace.numpy_rules.shapes.shape import at_least
 from jitad.trace.recorder import current
 from jitad.trace.substitutes import substitute
+from jitad.trace.where import user_line
 
 
 @substitute(np.take)
@@ -95,4 +97,7 @@ def filterwarnings(action: Any, *args: Any, **options: Any) -> None:
 def catch_warnings(*args: Any, **options: Any) -> Any:
     if options.get("action") == "error":
         _refuse("warnings.catch_warnings(action='error')")
+    if options.get("record"):
+        Impure("warnings.catch_warnings(record=True)", "asks for warnings, of which compiled code gives none",
+               user_line)()
     return warnings.catch_warnings(*args, **options)
