@@ -7,7 +7,7 @@
 * **refused**: of a traced value it raises `UnsupportedOperationError`.
 
 >>> standing_of("numpy", "exp"), standing_of("numpy", "argmax"), standing_of("scipy.linalg", "qz")
-(('differentiated', ''), ('constant', ''), ('refused', 'no rule yet'))
+(('differentiated', ''), ('constant', ''), ('refused', 'triangular forms'))
 """
 from __future__ import annotations
 

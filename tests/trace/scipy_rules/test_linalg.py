@@ -155,7 +155,6 @@ REFUSED = [
     (of("lu"), (TALL,), "square"), (lambda x: of("pinv")(x, atol=1.0), (SQUARE,), "rtol"),
     (lambda x: of("eigh")(x, subset_by_value=(0, 1)), (SQUARE,), "subset_by_value"),
     (lambda x, y: of("lstsq")(x, y, lapack_driver="gelsy"), (TALL, (4,)), "gelsy"),
-    (lambda x: of("lu_solve")((np.eye(3), x[0].astype(int)), x), (SQUARE,), "lu_factor"),
     (of("toeplitz"), (SQUARE,), "vectors"), (lambda ab, b: of("solveh_banded")(ab, b), (BATCH, (3,)), "batch"),
 ]
 

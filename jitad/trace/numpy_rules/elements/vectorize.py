@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jitad.errors import UnsupportedOperationError
+from jitad.errors import MutationError, UnsupportedOperationError
 from jitad.primitives.core import cast
 from jitad.tape.builder import Value
 from jitad.trace.dispatch import as_value, builder_in, plain
@@ -55,6 +55,10 @@ class Vectorized:
         with recorder.plain():
             arrays = [cast(v, self._dtype(made, i)) for i, v in enumerate(results)]
         return unflatten(tree, [_boxed(recorder, v) for v in arrays])
+
+    def __delattr__(self, name: str) -> None:
+        raise MutationError(f"`.{name}` of the vectorized function `{self._name}` would be deleted at {user_line()}; a "
+                            "function that is recorded must not change what it captures")
 
     @property
     def _name(self) -> str:
