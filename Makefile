@@ -81,7 +81,7 @@ $(BESIDE)/%-venv/.ready: $(VENV)/.test
 	@rm -rf $(@D) && $(PY) -m venv --without-pip $(@D)
 	@$(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
 		> "$$($(@D)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/lent.pth"
-	@$(PY) -m pip --python $(@D)/bin/python install --quiet --editable '.[$*]'
+	@$(PY) -m pip --python $(@D)/bin/python install --quiet --no-compile --editable '.[$*]'
 	@touch $@
 
 # Build the wheel, install it alone into an empty environment, lend it the dependencies, and take a gradient.
@@ -115,9 +115,10 @@ $(VENV)/bin/python:
 		{ echo "jitad needs Python 3.11 or later; this is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-# One stamp per extra: installed again only when pyproject.toml changes.
+# One stamp per extra: installed again only when pyproject.toml changes. Python compiles what is imported, when it is
+# first imported: a small part of what is installed.
 $(VENV)/.demo $(VENV)/.test $(VENV)/.docs $(VENV)/.bench: $(VENV)/.%: pyproject.toml | $(VENV)/bin/python
-	$(PY) -m pip install --quiet --editable '.[$*]'
+	$(PY) -m pip install --quiet --no-compile --editable '.[$*]'
 	@touch $@
 
 clean:

@@ -39,7 +39,7 @@ def families() -> list[Any]:
     elementwise = [row for row in SAMPLED if row.kind == "elementwise"]
     others = [row for row in SAMPLED if row.kind not in ("elementwise", "guard", "scan", "pick")]
     return [pytest.param(rows[i:i + size], id=f"{rows[i].name}..{rows[i:i + size][-1].name}")
-            for rows, size in ((elementwise, 12), (others, 20)) for i in range(0, len(rows), size)]
+            for rows, size in ((elementwise, 12), (others, 5)) for i in range(0, len(rows), size)]
 
 
 # --- every row -------------------------------------------------------------------------------------
