@@ -2,6 +2,7 @@
 import gc
 import importlib.util
 import os
+import shutil
 
 import pytest
 
@@ -11,6 +12,8 @@ gc.disable()    # until all tests are collected
 # These bridges are tested in environments of their own: `make pymc`, a part of `make test`, and `make torch`.
 collect_ignore = [path for name in ("pytensor", "torch") if importlib.util.find_spec(name) is None for path in (
     f"tests/integrations/test_{name}.py", f"jitad/integrations/{name}.py")]
+# Shared libraries are linked by a C compiler, which is not needed otherwise.
+collect_ignore += [] if shutil.which(os.environ.get("CC", "cc")) else ["tests/integrations/test_bridgestan.py"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -210,7 +210,7 @@ class CompiledTape:
                 form.startswith("complex") for form, _ in self._specialization.result.forms):
             raise UnsupportedOperationError(f"`{self.function.__name__}` has complex arguments or results, which a "
                                             "model cannot have; pass and return real and imaginary parts")
-        if self.function.subject.request.what == "grad":
+        if self.function.subject.request.without_value:
             with_value = self.function.value_and_grad
             return with_value.compile(*self._arguments.args, **self._arguments.kwargs).to_onnx(path)
         bound = dict(enumerate(self._inputs()[len(self._arguments.inputs):], len(self._arguments.inputs)))

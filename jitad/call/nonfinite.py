@@ -192,7 +192,7 @@ def require_finite(function: FunctionFamily, result: Any, args: Sequence[Any], k
 
 def diagnosis(target: Target, request: Request, arguments: Arguments, name: str) -> NonFiniteError:
     """The error that says which part of the result of this call is not finite, and where that arose."""
-    if request.what.startswith("grad"):
+    if request.without_value:
         request = replace(request, what=f"value_and_{request.what}")
     text = _found(target, request, arguments, name)
     return NonFiniteError(text or (

@@ -86,7 +86,7 @@ class Transformed(FunctionFamily):
         Traceback (most recent call last):
         jitad.errors.NonFiniteError: the value of ... Argument `x` is itself inf at [1]; pass finite values
         """
-        asked = self.value_and_grad if self.subject.request.what.startswith("grad") else self
+        asked = self.value_and_grad if self.subject.request.without_value else self
         require_finite(asked, asked(*args, **kwargs), args, kwargs)
 
     def with_tape(self, arguments: Arguments) -> Specialization:

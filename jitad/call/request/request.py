@@ -114,6 +114,11 @@ class Request:
         return self.what.endswith("_with_aux")
 
     @property
+    def without_value(self) -> bool:
+        """Whether the gradient is asked for, and not the value, which the same sweep gives."""
+        return PARTS[self.what][0] == "gradient"
+
+    @property
     def position(self) -> int | None:
         """Where in the answer the derivative of the highest order is; None if it is all of it."""
         parts = PARTS[self.what]
