@@ -25,6 +25,9 @@ def constant_or(rule: Callable[..., Any], function: Callable[..., Any], args: tu
     recorder = current()
     if recorder is None:
         return function(*args, **kwargs)
+    if traced_in(args, kwargs) is not None:              # in what they hold
+        with noted_line(recorder):
+            return rule(*args, **kwargs)
     guards, refusals, errors = dict(recorder.guards), len(recorder.refusals), len(recorder.errors)
     trial = Watched(name_of(function))
     try:

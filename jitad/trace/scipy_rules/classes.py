@@ -23,21 +23,23 @@ __all__ = ["CLASSES", "StandIn", "held", "lifted", "made", "method", "name_of_cl
 @dataclass(frozen=True)
 class ClassRule:
     """`make(*args, **kwargs)` is the constructor; `of(kind, *held)` takes what an instance has under the names `holds`,
-    which may be paths of attributes, or, with `whole`, `of(instance)` the instance itself."""
+    which may be paths of attributes, or, with `whole`, `of(instance)` the instance itself. With `stays`, what recorded
+    code makes of plain values is SciPy's."""
 
     make: Callable[..., Any]
     of: Callable[..., Any]
     holds: tuple[str, ...]
     whole: bool = False
+    stays: bool = False
 
 
 CLASSES: dict[str, ClassRule] = {}
 
 
-def stands_for(name: str, of: Callable[..., Any], holds: str) -> Callable[..., Any]:
+def stands_for(name: str, of: Callable[..., Any], holds: str, stays: bool = False) -> Callable[..., Any]:
     """Enter the decorated function as the rule of the class with this name."""
     def enter(make: Callable[..., Any]) -> Callable[..., Any]:
-        CLASSES[name] = ClassRule(make, of, tuple(holds.split()))
+        CLASSES[name] = ClassRule(make, of, tuple(holds.split()), stays=stays)
         return make
     return enter
 
@@ -72,6 +74,8 @@ def made(cls: type, rule: ClassRule, args: tuple[Any, ...], kwargs: dict[str, An
         with noted_line(this_recorder()):
             return rule.make(*plain(args), **plain(kwargs))
     real = cls(*args, **kwargs)
+    if rule.stays:
+        return real
     if rule.whole:
         return rule.of(real)
     return of_instance(rule, real, lambda path: held(real, path))

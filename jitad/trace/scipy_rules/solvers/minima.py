@@ -1,9 +1,9 @@
 """Minima of functions: `minimize` and its kin.
 
 What is found is a minimum to the precision of numbers, by Newton's damped steps (`descent`), whichever method is asked:
-SciPy's methods come as near to it as their tolerances say. Of several minima it may be another one. The derivative is
-that of the minimum, by the implicit function theorem (`jitad.passes.differentiate.solutions`); a variable at a bound
-moves with the bound.
+SciPy's methods come as near to it as their tolerances say. Of several minima it may be another one. Under constraints
+it is found by multipliers (`constrained`). The derivative is that of the minimum, by the implicit function theorem
+(`jitad.passes.differentiate.solutions`); a variable at a bound moves with the bound.
 """
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import numpy as np
 from jitad.trace.dispatch import refused
 from jitad.trace.scipy_rules.classes import this_recorder
 from jitad.trace.scipy_rules.solvers.callbacks import SolverCallback, SolverReport, floats
+from jitad.trace.scipy_rules.solvers.constrained import Constrained, constraints_of
 from jitad.trace.scipy_rules.solvers.descent import Descent, bounds_of, solution_within, unknown_options
 from jitad.trace.scipy_rules.solvers.stiff import Equations
 from jitad.trace.substitutes import substitute
@@ -24,6 +25,7 @@ __all__: list[str] = []
 
 UNBOUNDED = "cg bfgs newton-cg dogleg trust-ncg trust-exact trust-krylov".split()
 BOUNDED = "nelder-mead powell l-bfgs-b tnc slsqp trust-constr cobyla cobyqa".split()
+CONSTRAINED = "slsqp trust-constr cobyla cobyqa".split()
 WITH_HESSIAN = UNBOUNDED[3:]
 OPTIONS = """disp maxiter maxfev maxfun gtol ftol xtol tol fatol xatol eps finite_diff_rel_step return_all norm c1 c2
     workers maxcor maxls iprint adaptive initial_simplex direc initial_trust_radius max_trust_radius eta inexact
@@ -58,8 +60,12 @@ class _Minimum:
     def gradient(self, x: Any) -> Any:
         return self.function.jacobian(x)
 
-    def look(self, bounds: Any, gtol: float, most: int) -> None:
+    def look(self, bounds: Any, gtol: float, most: int, parts: list[Any] | None = None) -> None:
         box = bounds_of(bounds, self.start.shape[0], self.function.name)
+        if parts:
+            constraints = Constrained(parts, self.start, self.function.name)
+            self.x, self.success = constraints.solved(self.function, self.start, box, most)
+            return
         found, self.success = Descent(self.function, self.gradient, self.slopes.jacobian, box)(self.start, gtol, most)
         self.x = solution_within(self.function, self.gradient, found, box, self.success)
 
@@ -73,15 +79,17 @@ def minimize(fun: Callable[..., Any], x0: Any, args: Any = (), method: Any = Non
              hessp: Any = None, bounds: Any = None, constraints: Any = (), tol: Any = None, callback: Any = None,
              options: Any = None) -> Any:
     name = "scipy.optimize.minimize"
-    method = ("l-bfgs-b" if bounds is not None else "bfgs") if method is None else method
+    if method is None:
+        method = "slsqp" if hasattr(constraints, "lb") or constraints else "bfgs" if bounds is None else "l-bfgs-b"
     if not isinstance(method, str):
         raise refused(this_recorder(), f"{name} with a method of your own", "name one of SciPy's")
     method = method.lower()
     if method not in (*UNBOUNDED, *BOUNDED):
         raise ValueError(f"Unknown solver {method}")
-    if bool(constraints):
-        raise refused(this_recorder(), f"{name} with constraints=", "map the variables, so that they may be any "
-                      "numbers, or eliminate some of them")
+    parts = constraints_of(constraints, name)
+    if parts and method not in CONSTRAINED:
+        warnings.warn(f"Method {method} cannot handle constraints.", RuntimeWarning, stacklevel=2)
+        parts = []
     if callback is not None:
         raise refused(this_recorder(), f"{name} with callback=", "leave it out")
     if bounds is not None and method in UNBOUNDED:
@@ -89,7 +97,7 @@ def minimize(fun: Callable[..., Any], x0: Any, args: Any = (), method: Any = Non
     options = unknown_options(name, options, OPTIONS)
     sought = _Minimum(fun, x0, args, name, jac is True)
     sought.look(bounds if method in BOUNDED else None, float(options.get("gtol", tol or 1e-5)),
-                options.get("maxiter") or 200 * (sought.start.shape[0] + 1))
+                options.get("maxiter") or 200 * (sought.start.shape[0] + 1), parts)
     report = sought.report
     if method in WITH_HESSIAN:
         report["hess"] = sought.slopes.jacobian(sought.x)

@@ -252,10 +252,7 @@ def fixed_point(func: Callable[..., Any], x0: Any, args: Any = (), xtol: float =
 def root_scalar(f: Callable[..., Any], args: Any = (), method: Any = None, bracket: Any = None, fprime: Any = None,
                 fprime2: Any = None, x0: Any = None, x1: Any = None, xtol: Any = None, rtol: Any = None,
                 maxiter: Any = None, options: Any = None) -> Any:
-    if isinstance(fprime, bool) or isinstance(fprime2, bool):
-        raise refused(this_recorder(), "scipy.optimize.root_scalar with fprime=True", "give fprime as a function")
-    if options:
-        raise refused(this_recorder(), "scipy.optimize.root_scalar with options=", "use xtol=, rtol=, maxiter=")
+    f, fprime, fprime2 = _apart(f, fprime, fprime2)
     if not method:
         if bracket is None and x0 is None:
             raise ValueError("Unable to select a solver as neither bracket nor starting point provided.")
@@ -263,6 +260,10 @@ def root_scalar(f: Callable[..., Any], args: Any = (), method: Any = None, brack
             "halley" if fprime is not None and fprime2 is not None else "newton")
     method, args = method.lower(), args if isinstance(args, tuple) else (args,)
     given = {k: v for k, v in (("xtol", xtol), ("rtol", rtol), ("maxiter", maxiter)) if v is not None}
+    given.update({k: v for k, v in (options or {}).items() if k not in ("full_output", "disp")})
+    unknown = set(given) - {"xtol", "tol", "rtol", "maxiter"}
+    if unknown:
+        raise TypeError(f"scipy.optimize.root_scalar got an unexpected keyword argument {min(unknown)!r}")
     if method in ("brentq", "brenth", "ridder", "bisect", "toms748"):
         if not isinstance(bracket, (list, tuple, np.ndarray)):
             raise ValueError(f"Bracket needed for {method}")
@@ -280,6 +281,15 @@ def root_scalar(f: Callable[..., Any], args: Any = (), method: Any = None, brack
     slope = None if method == "secant" else fprime or _difference(f)
     return newton(f, x0, slope, args, fprime2=fprime2 if method == "halley" else None,
                   x1=x1 if method == "secant" else None, full_output=True, disp=False, **given)[1]
+
+
+def _apart(f: Callable[..., Any], fprime: Any, fprime2: Any) -> tuple[Any, Any, Any]:
+    """The function and its derivatives, where one function gives them all (``fprime=True``)."""
+    both = fprime2 is not None and not callable(fprime2)
+    if (both and fprime2) or (fprime is not None and not callable(fprime) and fprime):
+        part = lambda i: lambda *given: f(*given)[i]
+        return part(0), part(1), part(2) if both and fprime2 else None if both else fprime2
+    return f, fprime if callable(fprime) else None, fprime2 if callable(fprime2) else None
 
 
 def _difference(f: Callable[..., Any]) -> Callable[..., Any]:

@@ -99,8 +99,8 @@ def test_assignments_are_constants():
 def test_what_minima_refuse():
     square = lambda x: np.sum(x * x)
     for function, what in (
-            (lambda a: optimize.minimize(lambda x: square(x - a), [0.0], constraints={"type": "eq", "fun": square}).x,
-             "minimize with constraints= at"),
+            (lambda a: optimize.minimize(lambda x: square(x - a), [0.0], constraints=[optimize.Bounds(0, a)]).x,
+             "minimize with Bounds among constraints= at"),
             (lambda a: optimize.minimize(lambda x: square(x - a), [0.0], callback=print).x, "with callback= at"),
             (lambda a: optimize.minimize(lambda x: square(x - a), [0.0]).hess_inv, "'hess_inv' of what"),
             (lambda a: optimize.minimize(lambda x: square(x - a), [0.0], options={"mu": 1}).x, "the option 'mu'")):
