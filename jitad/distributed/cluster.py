@@ -29,11 +29,11 @@ class Lost:
 
 
 class Cluster:
-    """A client whose workers are asked in rounds."""
+    """A client whose workers are asked in rounds. `libraries` are those on which results depend besides ours."""
 
-    def __init__(self, client: Any):
+    def __init__(self, client: Any, libraries: tuple[str, ...] = ()):
         _require_client(client)
-        self.client, self.checked = client, set[str]()
+        self.client, self.libraries, self.checked = client, libraries, set[str]()
 
     def workers(self) -> list[str]:
         """The addresses of the workers that are alive, in a fixed order; all have our versions of the libraries.
@@ -53,8 +53,9 @@ class Cluster:
     def _require_versions(self, addresses: list[str]) -> None:
         if not addresses:
             return
-        ours = versions()
-        for address, theirs in self.client.run(versions, workers=addresses, on_error="return").items():
+        ours = versions(self.libraries)
+        found = self.client.run(versions, self.libraries, workers=addresses, on_error="return")
+        for address, theirs in found.items():
             if isinstance(theirs, OSError):
                 continue                                     # it is gone, which the round will find
             if isinstance(theirs, BaseException):

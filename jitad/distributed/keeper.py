@@ -5,7 +5,7 @@ import functools
 import platform
 import time
 from collections.abc import Iterable
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,10 +28,17 @@ class Answer(NamedTuple):
     seconds: float
 
 
-def versions() -> dict[str, str]:
-    """The versions on which the bits of a result depend."""
-    found = {name: version(name) for name in ("numpy", "scipy", "numba", "llvmlite")}
+def versions(libraries: tuple[str, ...] = ()) -> dict[str, str]:
+    """The versions on which the bits of a result depend, those of further libraries among them."""
+    found = {name: _version(name) for name in ("numpy", "scipy", "numba", "llvmlite", *libraries)}
     return {"Python": ".".join(platform.python_version_tuple()[:2]), "jitad": __version__, **found}
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "missing"
 
 
 @functools.lru_cache(PROGRAMS)

@@ -162,6 +162,20 @@ def packed(compiled: CompiledTape) -> bytes:
     return content.getvalue()
 
 
+def packed_density(name: str, tape: Tape, inputs: Sequence[Any]) -> bytes:
+    """The same of a tape of values and gradients by one vector, the first of the inputs; the others are captured."""
+    content = io.BytesIO()
+    result = Result((("number", ""), ("array", "")), (None, (None, None)))
+    _pack(content, name, tape, [SavedArgument(tape.names[0], "*")], [np.asarray(x) for x in inputs[1:]], result)
+    return content.getvalue()
+
+
+def unpacked_density(content: bytes) -> tuple[SavedTape, list[Any]]:
+    """The tape that `packed_density` was given, as a function of the vector, and the inputs after that."""
+    saved = unpacked(content, "what was sent")
+    return saved, [x if x.ndim else x.item() for x in saved._captured]
+
+
 def _parts(compiled: CompiledTape) -> tuple[str, Tape, list[SavedArgument], list[np.ndarray], Result]:
     specialization, given = compiled._specialization, compiled._arguments
     forms = [form for form, _ in specialization.result.forms]

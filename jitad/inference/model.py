@@ -179,7 +179,7 @@ class Posterior:
     # --- draws -----------------------------------------------------------------------------------------------------
     def sample(self, draws: int = 1000, *, tune: int = 1000, chains: int = 4, cores: int | None = None,
                seed: Any = None, start: Any = None, jitter: float | None = None, sampler: str = "nutpie",
-               low_rank: bool = False, progress: bool = True, **options: Any) -> Any:
+               low_rank: bool = False, progress: bool = True, client: Any = None, **options: Any) -> Any:
         """Draws by NUTS as ArviZ's InferenceData, with the groups posterior (with what `generated` gives),
         log_likelihood, constant_data, sample_stats and warmup_sample_stats. ArviZ is imported when it is first looked
         at, or while chains run that take more than a second.
@@ -203,7 +203,10 @@ class Posterior:
         low_rank
             Adapt to correlations by a mass matrix of low rank.
         progress
-            Show a line of progress on the error stream.
+            Show a line of progress on the error stream. An interrupt gives the chains that have ended, if any.
+        client
+            A `distributed.Client`, on whose workers the chains run, `cores` having no meaning. Draws are those of one
+            machine with such a processor, however many workers there are; chains of lost workers are done again.
         options
             Others of nutpie: target_accept (0.9 by default), maxdepth, store_gradient, store_mass_matrix,
             store_divergences, ...
@@ -217,6 +220,8 @@ class Posterior:
             For options that there are not, and names or labels that do not fit.
         SamplerError, ModuleNotFoundError
             Where the sampler stops; without nutpie or ArviZ.
+        UnsupportedOperationError, TapeFileError, ClusterError
+            With `client`: for densities with branches, and such that call Python; where workers differ or are gone.
 
         Warns
         -----
@@ -234,24 +239,26 @@ class Posterior:
         """
         require_arviz()
         return Trace(self._drawn(draws, tune, chains, cores, seed, start, jitter, sampler, low_rank, progress, True,
-                                 options))
+                                 client, options))
 
     def draws(self, draws: int = 1000, *, tune: int = 1000, chains: int = 4, cores: int | None = None,
               seed: Any = None, start: Any = None, jitter: float | None = None, sampler: str = "nutpie",
-              low_rank: bool = False, progress: bool = False, **options: Any) -> Draws:
+              low_rank: bool = False, progress: bool = False, client: Any = None, **options: Any) -> Draws:
         """What `sample` draws, as NumPy arrays by name, without importing ArviZ, which takes longer than most models;
         ``draws.arviz()`` is the rest of the way. Arguments, errors and warnings as for `sample`."""
-        return self._drawn(draws, tune, chains, cores, seed, start, jitter, sampler, low_rank, progress, False, options)
+        return self._drawn(draws, tune, chains, cores, seed, start, jitter, sampler, low_rank, progress, False,
+                           client, options)
 
     def _drawn(self, draws: int, tune: int, chains: int, cores: int | None, seed: Any, start: Any,
-               jitter: float | None, sampler: str, low_rank: bool, progress: bool, arviz: bool,
+               jitter: float | None, sampler: str, low_rank: bool, progress: bool, arviz: bool, client: Any,
                options: Mapping[str, Any]) -> Draws:
         if sampler != "nutpie":
             raise SignatureError(f'sampler must be "nutpie", not {sampler!r}; `cfunc` and `value_and_grad` are there '
                                  "for others")
         from jitad.inference.sample import drawn
 
-        return drawn(self, draws, tune, chains, cores, seed, start, jitter, low_rank, progress, arviz, options)
+        return drawn(self, draws, tune, chains, cores, seed, start, jitter, low_rank, progress, arviz, client,
+                     options)
 
     # --- modes, and what is made of them --------------------------------------------------------------------------
     def optimise(self, start: Any = None, *, starts: int = 4, seed: Any = 0, method: str = "L-BFGS-B",

@@ -26,6 +26,7 @@ LISTS = {"store_gradient": ("gradient",), "store_mass_matrix": ("mass_matrix_inv
     "divergence_start", "divergence_start_gradient", "divergence_end", "divergence_momentum")}
 DIMENSION = "unconstrained_parameter"
 RATE = 100                   # milliseconds between two reports of progress
+FORWARDED = 0.5              # seconds between two of a chain elsewhere
 
 
 def library() -> Any:
@@ -51,16 +52,34 @@ def not_installed(what: str) -> ModuleNotFoundError:
                                name="nutpie")
 
 
+def chain_seeds(seed: Any, chains: int) -> list[int]:
+    """A seed for each chain. A chain has the same one wherever it runs."""
+    return [int(number) for number in np.random.SeedSequence(seed).generate_state(chains, np.uint32)]
+
+
+def settings_of_one(options: Mapping[str, Any], low_rank: bool, seed: int) -> Any:
+    """nutpie's settings of one chain. Raises `SignatureError` for options that there are not."""
+    kind = library().PyNutsSettings
+    settings = (kind.LowRank if low_rank else kind.Diag)(seed)
+    settings.num_chains = 1
+    for name, value in options.items():
+        if name not in dir(settings):
+            known = ", ".join(n for n in dir(settings) if not n.startswith("_") and n[0].islower())
+            raise SignatureError(f"nutpie has no option {name!r}; it has {known}")
+        setattr(settings, name, value)
+    return settings
+
+
 class Chains:
     """Chains that are running. `wait` gives (draws, statistics) for each, the warm-up first: free vectors of shape
     (number, dim), and arrays by name."""
 
-    def __init__(self, cfunc: Any, points: Sequence[np.ndarray], seed: Any, cores: int, options: Mapping[str, Any],
-                 low_rank: bool, progress: bool):
+    def __init__(self, cfunc: Any, points: Sequence[np.ndarray], seeds: Sequence[int], cores: int,
+                 options: Mapping[str, Any], low_rank: bool, progress: Progress | None):
         self.library, self.cfunc, self.options, self.low_rank = library(), cfunc, options, low_rank
-        self.dim, self.cores, self.progress = points[0].size, cores, Progress(len(points)) if progress else None
-        seeds = np.random.SeedSequence(seed).generate_state(len(points), np.uint32)
-        self.waiting = [(i, point, int(number)) for i, (point, number) in enumerate(zip(points, seeds, strict=True))]
+        self.dim, self.cores, self.progress = points[0].size, cores, progress
+        self.waiting = [(i, np.array(point), number)         # nutpie gives no draws for one that is not aligned
+                        for i, (point, number) in enumerate(zip(points, seeds, strict=True))]
         self.running: dict[int, Any] = {}
         self.found: dict[int, Any] = {}
         self.lists = [name for option, names in LISTS.items() if options.get(option) for name in names]
@@ -76,13 +95,7 @@ class Chains:
 
     def _started(self, number: int, point: np.ndarray, seed: int) -> Any:
         library, dim, copy = self.library, self.dim, copying()
-        settings = (library.PyNutsSettings.LowRank if self.low_rank else library.PyNutsSettings.Diag)(seed)
-        settings.num_chains = 1
-        for name, value in self.options.items():
-            if name not in dir(settings):
-                known = ", ".join(n for n in dir(settings) if not n.startswith("_") and n[0].islower())
-                raise SignatureError(f"nutpie has no option {name!r}; it has {known}")
-            setattr(settings, name, value)
+        settings = settings_of_one(self.options, self.low_rank, seed)
         try:
             sizes = {DIMENSION: dim}
             model = library.PyMcModel(
@@ -108,13 +121,21 @@ class Chains:
             while self.thread.is_alive():
                 self.thread.join(0.1)                       # short, so that an interrupt is heard
         finally:
-            self.stopped = True
-            self.thread.join()
-            if self.progress is not None:
-                self.progress.close()
+            self.stop()
         if self.error is not None:
             raise self.error
+        return self.had()
+
+    def had(self) -> list[tuple[np.ndarray, dict[str, np.ndarray]]]:
+        """Of the chains that have ended."""
         return [self.found[number] for number in sorted(self.found)]
+
+    def stop(self) -> None:
+        """End the others."""
+        self.stopped = True
+        self.thread.join()
+        if self.progress is not None:
+            self.progress.close()
 
     def _run(self) -> None:
         try:
@@ -177,11 +198,13 @@ class Progress:
         self.state: dict[int, list[int]] = {}
 
     def of(self, number: int) -> Callable[[str], None]:
-        def report(text: str) -> None:
-            with contextlib.suppress(ValueError, OSError):
-                self.state[number] = [int(word) for word in text.split()]
-                self._show()
-        return report
+        return lambda text: self.report(number, text)
+
+    def report(self, number: int, text: str) -> None:
+        """Take what nutpie says of a chain by `TEMPLATE`."""
+        with contextlib.suppress(ValueError, OSError):
+            self.state[number] = [int(word) for word in text.split()]
+            self._show()
 
     def _show(self) -> None:
         done, total, divergences = (sum(state[i] for state in self.state.values() if len(state) > i) for i in range(3))
@@ -195,3 +218,18 @@ class Progress:
     def close(self) -> None:
         if self.width:
             sys.stderr.write("\n")
+        self.width = 0
+
+
+class Forwarded(Progress):
+    """The progress of one chain, told to where all are shown."""
+
+    def __init__(self, say: Callable[[str], None]):
+        super().__init__(1)
+        self.say, self.told = say, 0.0
+
+    def report(self, number: int, text: str) -> None:
+        done, total, *_ = text.split()
+        if time.monotonic() - self.told > FORWARDED or done == total:
+            self.told = time.monotonic()
+            self.say(text)

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from jitad.errors import SignatureError, StartError
+from jitad.call.messages import issue
+from jitad.errors import SamplingWarning, SignatureError, StartError
 from jitad.inference.check import unused
 from jitad.inference.draws import Draws, checked_labels, require_names
 from jitad.inference.importance import of_free
-from jitad.inference.nuts import Chains
+from jitad.inference.many.chains import RemoteChains
+from jitad.inference.nuts import Chains, Progress, chain_seeds
 from jitad.inference.starts import require_count, starts
 
 PATIENCE = 1.0               # seconds of sampling, after which the import of ArviZ is hidden behind the rest
@@ -22,7 +24,8 @@ Posterior = Any              # that of `jitad.inference.model`, which imports th
 
 
 def drawn(post: Posterior, draws: int, tune: int, chains: int, cores: int | None, seed: Any, start: Any,
-          jitter: float | None, low_rank: bool, progress: bool, arviz: bool, options: Mapping[str, Any]) -> Draws:
+          jitter: float | None, low_rank: bool, progress: bool, arviz: bool, client: Any,
+          options: Mapping[str, Any]) -> Draws:
     """The draws, as `Posterior.draws` has them; with `arviz`, that is imported while chains run that take long."""
     require_count("draws", draws)
     require_count("tune", tune, 0)
@@ -32,14 +35,24 @@ def drawn(post: Posterior, draws: int, tune: int, chains: int, cores: int | None
     points = starts(post.density, post.free, start, jitter, chains, seed)
     _require_used(post, points[0])
     settings = settings_of(draws, tune, options)
-    running = Chains(post.density.compile(points[0]), points, seed, cores_for(cores, chains), settings, low_rank,
-                     progress)
+    seeds, bar = chain_seeds(seed, chains), Progress(chains) if progress else None
+    running: Any = Chains(post.density.compile(points[0]), points, seeds, cores_for(cores, chains), settings, low_rank,
+                          bar) if client is None else RemoteChains(
+                              post.density, points, seeds, client, settings, low_rank, bar)
     try:
         _require_stored(post, points[0])
         if arviz and not running.ended(within=PATIENCE):
             importlib.import_module("arviz")
-    finally:
         found = running.wait()
+    except KeyboardInterrupt:
+        running.stop()
+        found = running.had()
+        if not found:
+            raise
+        issue(f"sampling was interrupted: here are the draws of the {len(found)} of {chains} chains that had ended",
+              SamplingWarning)
+    finally:
+        running.stop()
     result = of_free(post, *stacked_chains(found, tune))
     result.warn(float(settings["target_accept"]), int(options.get("maxdepth", 10)))
     return result

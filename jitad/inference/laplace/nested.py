@@ -14,7 +14,7 @@ from jitad.inference.draws import Draws
 from jitad.inference.given import FreeVector
 from jitad.inference.importance import of_free
 from jitad.inference.laplace.marginal import Marginal
-from jitad.inference.nuts import Chains
+from jitad.inference.nuts import Chains, Progress, chain_seeds
 from jitad.inference.sample import cores_for, settings_of, stacked_chains
 from jitad.inference.starts import require_count, starts
 
@@ -68,8 +68,8 @@ def nested_draws(laplace: Laplace, chain: Mapping[str, Any], options: Mapping[st
     fixed = FreeVector({block.name: block.constraint for block in laplace.blocks})
     points = starts(density, fixed, chain["start"], chain["jitter"], chain["chains"], seed)
     settings = settings_of(chain["draws"], chain["tune"], options)
-    found = Chains(density.cfunc, points, seed, cores_for(chain["cores"], chain["chains"]), settings, chain["low_rank"],
-                   chain["progress"]).wait()
+    found = Chains(density.cfunc, points, chain_seeds(seed, len(points)), cores_for(chain["cores"], chain["chains"]),
+                   settings, chain["low_rank"], Progress(len(points)) if chain["progress"] else None).wait()
     thetas, after, before = stacked_chains(found, chain["tune"])
     rng = np.random.default_rng([0, *np.atleast_1d(np.random.SeedSequence(seed).generate_state(2))])
     free = [[_completed(laplace, theta, rng) for theta in vectors] for vectors in thetas]
