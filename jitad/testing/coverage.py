@@ -110,7 +110,7 @@ def methods() -> dict[str, str]:
     for name in sorted({n for n in dir(np.ndarray) if not n.startswith("_")} | set(_OPERATORS)):
         member = getattr(Tracer, name, None)
         made = getattr(member.fget if isinstance(member, property) else member, "__qualname__", "")
-        refusing = member is None or made.startswith(("refused_method", "refused_property", "concrete"))
+        refusing = member is None or made.startswith(("refused_method", "refused_property", "concrete", "float_of"))
         found[name] = REFUSED if refusing else CONSTANT if name in _METADATA else DIFFERENTIATED
     return found
 

@@ -121,7 +121,7 @@ def _explained(error: Exception, target: Any, args: Sequence[Any], kwargs: Mappi
         if plain is not None or isinstance(error, InternalError):
             return plain or error
         return fault(error, f"it recorded `{name}`", _line_in(error) or where)
-    if _is_of_others(error):
+    if _is_of_others(error) or _is_bare(error):
         plain = _plain_error(target, args, kwargs)
         if plain is None:
             return _strange(error, name, _line_in(error) or where)
@@ -160,13 +160,20 @@ def _is_of_others(error: Exception) -> bool:
     return is_library_file(code.co_filename) or code.co_code[step.tb_lasti] != _RAISES
 
 
+def _is_bare(error: Exception) -> bool:
+    """Whether a traced value has said that it lacks something, which may be what only a traced one lacks."""
+    ours = isinstance(error, JitadError) or isinstance(error.__cause__, JitadError)
+    bare = isinstance(error, (TypeError, AttributeError)) and not getattr(error, "__notes__", ())
+    return bare and not ours and "<traced" not in str(error)
+
+
 def _strange(error: Exception, name: str, where: Where | None) -> Exception:
     """What is said where plain numbers are taken, and traced ones are not."""
     said = f"{type(error).__name__}: {_TRACED.sub('traced value', str(error))[:200]}"
     return ConcretizationError(
         f"what runs at {where} takes plain numbers and arrays, but no value that is traced in `{name}` ({said}); write "
-        "it as an operator, as a method of the value or with NumPy's function (x.sum() or np.sum(x) in the place of "
-        "np.ndarray.sum(x)), or compute it outside of the function and pass the result in")
+        "it as an operator, as a method of the value or with NumPy's function, as x.sum() or np.sum(x), or compute it "
+        "outside of the function and pass the result in")
 
 
 def _plain_error(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Exception | None:

@@ -93,17 +93,16 @@ rows.refused("an attribute of a class", lambda x: np.sum(Holder().tally(x)), say
 rows.refused("a captured array written", lambda x: (data.__setitem__(0, x[0]), np.sum(x))[1], says=("captured array `data`", here, "copy"), raises=MutationError)
 rows.refused("an argument written", lambda x: (x.__setitem__(0, 1.0), np.sum(x))[1], says=("argument `x`", here, "copy"), raises=MutationError)
 rows.refused("out= of a captured array", lambda x: np.sum(np.exp(x, out=data)), says=("captured array `data`", here), raises=MutationError)
-rows.refused("a traced key", lambda x: {x[0]: 1.0}[x[0]] * x[1], says=("hash()", here), raises=ConcretizationError)
+rows.refused("a traced key", lambda x: {x[0]: 1.0}[x[0]] * x[1], says=("hash()", "f'{x:.3f}'", here), raises=ConcretizationError)
 rows.refused("an option that is not there", lambda x: np.sum(x, axi=0), says=("numpy.sum", "axi", here), raises=TypeError)
 rows.refused("spacing", lambda x: np.sum(np.spacing(x)), says=("numpy.spacing", here), raises=UnsupportedOperationError)
 rows.refused("the memory of a value", lambda x: x.tobytes(), says=(".tobytes()", here))
 rows.refused("eval", lambda x: eval("x[0]"), says=("eval", here))
 rows.refused("a longer double", lambda x: np.sum(x * np.longdouble(2)), says=("float128", here))
 for _name, _function in (
-        ("a method of the class of arrays", lambda x: np.ndarray.sum(x)), ("a method of float", lambda x: float.__add__(x[0], 1.0)),
         ("json", lambda x: json.dumps(x[0])), ("struct", lambda x: struct.pack("d", x[0])), ("a fraction", lambda x: fractions.Fraction(x[0])),
-        ("a decimal", lambda x: decimal.Decimal(x[0])), ("hexadecimal", lambda x: x[0].hex()), ("memory", lambda x: memoryview(x)[0])):
+        ("a decimal", lambda x: decimal.Decimal(x[0])), ("memory", lambda x: memoryview(x)[0]),
+        ("bytes", lambda x: bytes(x)[0] * x[0]), ("a byte array", lambda x: bytearray(x)[0] * x[0]), ("the buffer of an array", lambda x: x.__array_interface__)):
     rows.refused(f"{_name} that takes plain numbers", _function, says=("takes plain numbers", here, "np.sum(x)"), raises=ConcretizationError)
-rows.refused("bytes of an array", lambda x: bytes(x)[0] * x[0], says=("while jitad recorded", here), raises=TypeError)
 rows.refused("what NumPy refuses too", lambda x: x + "a", says=("did not contain a loop", here), raises=TypeError)
 rows.refused("a triangular form", lambda x: linalg.schur(np.outer(x, x))[0].sum(), says=("scipy.linalg.schur", here, "np.linalg.eigvals"))

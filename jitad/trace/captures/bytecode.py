@@ -8,7 +8,7 @@ from __future__ import annotations
 import dis
 import enum
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 from jitad.cache.keys.captures import Path
 from jitad.trace.captures.policy import is_user_class, is_user_function, is_user_module
 from jitad.trace.captures.standard import note
-from jitad.trace.values.kinds import KIND_NAMES
+from jitad.trace.values.kinds import KIND_NAMES, KINDS
 from jitad.trace.values.truths import NUMPYS, PYTHONS
 from jitad.trace.where import is_library_file
 
@@ -100,14 +100,23 @@ def hashes(code: CodeType) -> bool:
 
 
 @functools.lru_cache(maxsize=1024)
-def tells_kinds(code: CodeType) -> bool:
-    """Whether the code may tell by ``is`` a class of numbers that it has by name from one that it finds otherwise, as
-    by ``x.dtype.type``."""
+def finds_classes(code: CodeType) -> bool:
+    """Whether the code compares by ``is`` and may find a class without asking ``type``, as by ``x.dtype.type``."""
     inside = list(codes_in(code))
-    if not any(not KIND_NAMES.isdisjoint(inner.co_names) for inner in inside) or not compares_identity(code):
+    if any("__instancecheck__" in inner.co_names for inner in inside):
+        return True
+    if not compares_identity(code):
         return False
-    return any(instruction.opname in ("LOAD_ATTR", "LOAD_METHOD") and instruction.argval in ("type", "__class__")
-               for inner in inside for instruction in dis.get_instructions(inner))
+    return any("__class__" in (c for c in inner.co_consts if type(c) is str) for inner in inside) or any(
+        instruction.opname in ("LOAD_ATTR", "LOAD_METHOD") and instruction.argval in ("type", "__class__")
+        for inner in inside for instruction in dis.get_instructions(inner))
+
+
+def tells_kinds(code: CodeType, held: Iterable[Any] = ()) -> bool:
+    """Whether the code may tell by ``is`` a class of numbers or arrays that it has by name, or holds, from one that it
+    finds otherwise."""
+    named = any(not KIND_NAMES.isdisjoint(inner.co_names) for inner in codes_in(code))
+    return (named or any(type(x) is type and x in KINDS for x in held)) and finds_classes(code)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -131,7 +140,9 @@ def truths_asked(function: FunctionType, *bound: Any) -> frozenset[str]:
     found: set[str] = set()
     for reached, held in _reached(function, *bound):
         found |= _truths_in(reached.__code__)
-        if tells_kinds(reached.__code__):
+        inside = [x for c in held if type(c) in (list, tuple, set, frozenset, dict) for x in (
+            c.values() if type(c) is dict else c)]
+        if tells_kinds(reached.__code__, [*held, *inside]):
             found.add(KINDS_TOLD)
         if any(isinstance(x, np.bool_) for x in held) and compares_identity(reached.__code__):
             found.add(NUMPYS)

@@ -111,7 +111,8 @@ class Copies:
 
     def telling_kinds(self) -> str:
         """The name of a copy that may tell classes of numbers by ``is``."""
-        return next((f.__qualname__ for f in self.originals.values() if tells_kinds(f.__code__)), "")
+        held = [value for value, _ in self.captures.taken.values() if type(value) is type]
+        return next((f.__qualname__ for f in self.originals.values() if tells_kinds(f.__code__, held)), "")
 
     def release(self) -> None:
         """Break the cycles between views and functions, so that what was captured is freed at once."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from jitad.cache.keys.captures import Path
-from jitad.errors import CaptureError, ConcretizationError
+from jitad.errors import CaptureError
 from jitad.trace.captures.nested import Nested, class_behind
 from jitad.trace.captures.notes import Notes
 from jitad.trace.captures.objects.classes import original_of
@@ -27,7 +27,7 @@ from jitad.trace.scipy_rules.stats.distributions import Distribution, Frozen
 from jitad.trace.values.kinds import KINDS
 from jitad.trace.values.local import LocalArray
 from jitad.trace.values.pairs import Complex
-from jitad.trace.values.seen import as_seen, stood_for
+from jitad.trace.values.seen import printed, stood_for
 from jitad.trace.values.tracer import Tracer
 from jitad.trace.values.truths import Concluding
 from jitad.trace.where import is_copied, user_line
@@ -64,10 +64,12 @@ def class_of(thing: Any) -> Any:
         kind = thing.__class__
     elif kind is Nested:
         kind = class_behind(thing)
+    if kind is LocalArray:
+        return class_of(thing.array)
     return ViewType if kind in (type, _MetaType, type(KINDS[float])) else _SEEN.get(kind, kind)
 
 
-_SEEN = {LocalArray: np.ndarray, ModuleView: ModuleType, UfuncView: np.ufunc}
+_SEEN = { ModuleView: ModuleType, UfuncView: np.ufunc}
 
 
 class _MetaType(type):
@@ -92,14 +94,7 @@ ViewType.__name__, ViewType.__qualname__, ViewType.__module__ = "type", "type", 
 
 def view_print(*args: Any, **kwargs: Any) -> None:
     """``print`` in recorded code."""
-    print(*map(_shown, args), **kwargs)
-
-
-def _printed(x: Tracer) -> Any:
-    try:
-        return as_seen(x)
-    except ConcretizationError:                          # in the body of a loop there is no number
-        return repr(x)
+    print(*map(printed, args), **kwargs)
 
 
 def explaining(function: Any) -> Any | None:
@@ -109,14 +104,10 @@ def explaining(function: Any) -> Any | None:
         return None
 
     def explanation(*args: Any) -> Any:
-        shown = [tuple(map(_shown, a)) if type(a) in (list, tuple) else _shown(a) for a in args]
+        shown = [printed(tuple(a) if type(a) is list else a) for a in args]
         with outside():
             return function(*shown)
     return explanation
-
-
-def _shown(x: Any) -> Any:
-    return _printed(x) if type(x) in (Tracer, Concluding) else x
 
 
 _NUMBERS = (int, bool, float, complex, type(None))

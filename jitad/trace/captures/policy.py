@@ -11,29 +11,26 @@ import random
 import statistics
 import sys
 from collections.abc import Callable, MutableMapping
-from functools import partial
 from types import (
     BuiltinFunctionType,
     FunctionType,
-    MethodDescriptorType,
     MethodType,
     ModuleType,
     SimpleNamespace,
-    WrapperDescriptorType,
 )
 from typing import Any
 
 import numpy as np
 
 from jitad.cache.keys.guards import Unguardable, freeze
-from jitad.tape.builder import Value
 from jitad.trace.captures.libraries import functions as library
-from jitad.trace.captures.standard import OUTLETS, Outlet, outlet_of, reads_state
+from jitad.trace.captures.standard import LOGGING, OUTLETS, Outlet, outlet_of, reads_state, writing
 from jitad.trace.impure import Impure, ImpureClass
 from jitad.trace.numpy_rules.shapes.grids import INDEXERS
 from jitad.trace.numpy_rules.ufuncs import ufunc_view
 from jitad.trace.scipy_rules.stats.distributions import is_distribution, is_library_distribution, stand_in
 from jitad.trace.substitutes import SUBSTITUTES
+from jitad.trace.values.unbound import DESCRIPTORS, unbound
 from jitad.trace.where import is_library_file
 
 __all__ = [
@@ -173,23 +170,12 @@ def substitute(value: Any) -> Any | None:
         return INDEXERS.get(id(value))
     if type(value) is np.ufunc:
         return ufunc_view(value)
-    if type(value) in _DESCRIPTORS and value.__objclass__ is np.ndarray:
-        return _by_name(value)
+    if type(value) in DESCRIPTORS:
+        return unbound(value)
     try:
         return SUBSTITUTES.get(value)
     except Exception:  # unhashable
         return None
-
-
-_DESCRIPTORS = (MethodDescriptorType, WrapperDescriptorType)
-
-
-def _by_name(method: Any) -> Callable[..., Any]:
-    """``np.ndarray.sum``: of what is traced, the method of that name."""
-    def call(owner: Any, *args: Any, **kwargs: Any) -> Any:
-        traced = hasattr(type(owner), "jitad_current") or isinstance(owner, Value)
-        return (getattr(owner, method.__name__) if traced else partial(method, owner))(*args, **kwargs)
-    return call
 
 
 # --- impurity -------------------------------------------------------------------------------
@@ -238,6 +224,8 @@ def refused(value: Any, name: str, where: Callable[[], Any]) -> Any | None:
         return _refusing(value, ("now", "utcnow", "today"), "reads the clock", where)
     if value is logging.getLogger:
         return outlet_of
+    if type(value) is FunctionType and value in LOGGING:
+        return writing(value)
     if isinstance(value, OUTLETS):
         return Outlet(value)
     if isinstance(value, pathlib.Path) or (isinstance(value, type) and issubclass(value, pathlib.Path)):

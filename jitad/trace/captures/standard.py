@@ -19,9 +19,10 @@ from jitad.cache.keys.captures import Path
 from jitad.cache.keys.process import STATES
 from jitad.errors import CaptureError
 from jitad.trace.captures.notes import Notes
+from jitad.trace.values.seen import printed
 from jitad.trace.where import is_library_file, user_line
 
-__all__ = ["OUTLETS", "Outlet", "is_changing", "note", "note_states", "outlet_of", "reads_state"]
+__all__ = ["LOGGING", "OUTLETS", "Outlet", "is_changing", "note", "note_states", "outlet_of", "reads_state", "writing"]
 
 _PURE = frozenset("""
 abc array ast base64 bdb binascii bisect builtins calendar cmath collections colorsys copy copyreg dataclasses datetime
@@ -153,7 +154,18 @@ class Outlet:
         if name not in _WRITING:
             raise CaptureError(f"`{name}` of a {type(self._jitad_outlet).__name__} is read at {user_line()}, which may "
                                "be another one in later calls; read it outside and pass it in as an argument")
-        return getattr(self._jitad_outlet, name)
+        return writing(getattr(self._jitad_outlet, name)) if name != "name" else self._jitad_outlet.name
+
+
+def writing(write: Any) -> Any:
+    """A function that only writes, as recorded code sees it: the numbers are those of this recording, on which the tape
+    does not depend."""
+    def written(*args: Any, **kwargs: Any) -> Any:
+        return write(*map(printed, args), **kwargs)
+    return written
+
+
+LOGGING = frozenset(getattr(logging, name) for name in sorted(_WRITING) if hasattr(logging, name))
 
 
 def outlet_of(*args: Any, **kwargs: Any) -> Outlet:

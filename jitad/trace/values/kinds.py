@@ -1,12 +1,15 @@
-"""The classes of numbers as recorded code sees them: ``float(x)``, ``complex(a, b)``, ``np.float64(x)`` of traced ones.
+"""The classes of numbers and arrays as recorded code sees them: ``float(x)``, ``np.float64(x)``, ``np.ndarray.sum(x)``
+of traced ones.
 
 Python takes nothing but its own floats from a ``__float__``, and NumPy makes its scalars itself, so that a class that
-converts has a stand-in: called with something traced, it gives a traced number; in all else it is the class itself, as
-a dtype, for ``isinstance``, in comparisons and as a key. Code that finds a class in another way, by ``x.__class__`` or
-``x.dtype.type``, and compares by ``is``, gets the classes as they are (`tells_kinds` in `captures.bytecode`).
+converts has a stand-in: called with something traced, it gives a traced number, its methods take traced values, and in
+all else it is the class itself, as a dtype, for ``isinstance``, in comparisons, as a key and as a base. Code that finds
+a class in another way, by ``x.__class__`` or ``x.dtype.type``, and compares by ``is``, gets the classes as they are
+(`tells_kinds` in `captures.bytecode`).
 """
 from __future__ import annotations
 
+from types import new_class
 from typing import Any
 
 import numpy as np
@@ -15,6 +18,7 @@ from jitad.tape.builder import Value
 from jitad.trace.dispatch import as_value, builder_in, noted_line, plain
 from jitad.trace.values.pairs import Complex, pair
 from jitad.trace.values.seen import as_python, one_of, stood_for
+from jitad.trace.values.unbound import DESCRIPTORS, unbound
 
 __all__ = ["KINDS", "KIND_NAMES"]
 
@@ -23,6 +27,20 @@ class NumberKind(type):
     """The class of such a stand-in."""
 
     jitad_kind: type
+
+    def __new__(mcls, name: str, bases: tuple[type, ...], names: dict[str, Any], **more: Any) -> Any:
+        real = tuple(base.jitad_kind if isinstance(base, NumberKind) else base for base in bases)
+        if "jitad_kind" in names or not any(isinstance(base, NumberKind) for base in bases):
+            return super().__new__(mcls, name, bases, names)
+        return new_class(name, real, more, lambda made: made.update(names))
+
+    def __getattribute__(cls, name: str) -> Any:
+        found = type.__getattribute__(cls, name)
+        return unbound(found) or found if type(found) in DESCRIPTORS else found
+
+    def __getattr__(cls, name: str) -> Any:
+        found = getattr(type.__getattribute__(cls, "jitad_kind"), name)
+        return unbound(found) or found
 
     @property
     def jitad_current(cls) -> type:
@@ -38,6 +56,8 @@ class NumberKind(type):
             return kind(*(as_value(builder, x) if builder_in(x) is not None else x for x in args), **kwargs)
         if builder is not None:
             with noted_line(builder):
+                if kind in (int, np.ndarray):
+                    return kind(*given, **kwargs)
                 return _python(kind, args) if kind in (float, complex) else _numpys(kind, *args)
         if kind in (float, complex) and len(args) == 1 and not isinstance(args[0], (str, bytes, int, float, complex)):
             converted = _own(given[0], f"__{kind.__name__}__")
@@ -106,16 +126,21 @@ def _number(x: Any) -> Any:
     return number
 
 
+def _array(cls: Any, *args: Any, **kwargs: Any) -> Any:
+    return np.ndarray.__new__(getattr(cls, "jitad_kind", cls), *args, **kwargs)
+
+
 def _kind(cls: type) -> NumberKind:
-    bases = () if cls is np.bool_ else (cls,)
-    names = {} if cls is np.poly1d else {"dtype": np.dtype(cls)}
+    bases = () if cls in (np.bool_, np.ndarray) else (cls,)
+    names: dict[str, Any] = {"__new__": _array} if cls is np.ndarray else (
+        {} if cls is np.poly1d else {"dtype": np.dtype(cls)})
     made = NumberKind(cls.__name__, bases, {"__slots__": (), "jitad_kind": cls, **names})
     made.__module__, made.__qualname__, made.__doc__ = cls.__module__, cls.__qualname__, cls.__doc__
     return made
 
 
 KINDS: dict[Any, NumberKind] = {cls: _kind(cls) for cls in (
-    float, complex, np.float64, np.float32, np.complex128, np.complex64, np.bool_, np.int64, np.int32, np.int16,
-    np.int8, np.uint8, np.uint16, np.uint32, np.poly1d)}
-KIND_NAMES = frozenset({"float", "complex", *(
+    int, float, complex, np.ndarray, np.float64, np.float32, np.complex128, np.complex64, np.bool_, np.int64, np.int32,
+    np.int16, np.int8, np.uint8, np.uint16, np.uint32, np.poly1d)}
+KIND_NAMES = frozenset({"int", "float", "complex", *(
     name for name, value in vars(np).items() if isinstance(value, type) and value in KINDS)})

@@ -1,6 +1,7 @@
 """The operators and methods of `Tracer`, made from NumPy's functions."""
 from __future__ import annotations
 
+import dis
 import math
 import sys
 from collections.abc import Callable
@@ -14,6 +15,8 @@ from jitad.primitives.view import shown
 from jitad.tape.builder import Value
 from jitad.trace import ufuncs
 from jitad.trace.dispatch import beyond, call, not_concrete, noted_line, plain, refused, repeated
+from jitad.trace.values.seen import absent, shown_class, stood_for, text_of
+from jitad.trace.where import is_library_file
 
 _FLOAT64 = np.dtype(np.float64)
 _SHORT_POWERS = {2.0: np.square, 0.5: np.sqrt, 1.0: np.positive, -1.0: np.reciprocal}
@@ -94,10 +97,23 @@ def _in_general(ufunc: np.ufunc, self: Any, other: Any, swap: bool, logic: bool)
     return tuple(map(self.as_weak, result)) if isinstance(result, tuple) else self.as_weak(result)
 
 
+def repeating(operator: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """``*``: of a list, tuple or text and a number it is the sequence so many times, as in Python."""
+    def product(self: Any, other: Any) -> Any:
+        if type(other) not in (list, tuple, str, bytes) or self.ndim or self.boxed:
+            return operator(self, other)
+        if self.dtype.kind not in ("iub" if self.weak else "iu"):
+            raise TypeError(f"can't multiply sequence by non-int of type '{shown_class(stood_for(self))}'")
+        return other * int(self)
+    return product
+
+
 def power(swap: bool = False) -> Callable[[Any, Any], Any]:
     general = binary(np.power, swap)
 
     def operator(self: Any, other: Any, modulo: Any = None) -> Any:
+        if modulo is not None:
+            return _power_modulo(self, other, modulo)
         if swap or type(other) not in (int, float) or self.dtype.kind != "f":
             if not swap and self.weak and type(other) is int and other < 0:
                 return general(self.as_weak(cast(self, np.float64)), other)        # as Python's int
@@ -115,6 +131,14 @@ def power(swap: bool = False) -> Callable[[Any, Any], Any]:
         result = ufuncs.apply_ufunc(short, self)
         return self.as_weak(result) if self.weak else result
     return operator
+
+
+def _power_modulo(x: Any, exponent: Any, modulo: Any) -> Any:
+    """``pow(x, exponent, modulo)``, which is for Python's whole numbers; on them depends the tape."""
+    numbers = [x, exponent, modulo]
+    if any(isinstance(n, Value) and not (n.weak and n.dtype.kind in "ib") for n in numbers):    # type: ignore[attr-defined]
+        raise TypeError("pow() 3rd argument not allowed unless all arguments are integers")
+    return pow(*(int(n) for n in numbers))
 
 
 def unary(ufunc: np.ufunc) -> Callable[[Any], Any]:
@@ -213,6 +237,28 @@ def refused_property(name: str) -> property:
     return property(getter)
 
 
+def float_of(self: Any) -> float:
+    """``__float__``, which Python's own code asks: refused, but for the text that ``"%.3f" % x`` makes."""
+    frame = sys._getframe(1)
+    code, at = frame.f_code.co_code, frame.f_lasti
+    if at >= 0 and code[at] == _BINARY and code[at + 1] in _REMAINDERS:
+        return text_of(self, float) if self.size == 1 else float(np.empty(self.shape))
+    raise not_concrete(self, "float() or a function of math", _MATH)
+
+
+_BINARY, _REMAINDERS = dis.opmap["BINARY_OP"], (6, 19)              # % and %=
+_MATH = ("use NumPy's function in place of math's (np.exp for math.exp), leave out the conversion, or "
+         "pass the number in as a string or another static value")
+
+
+def hash_of(self: Any) -> int:
+    """Of whole numbers, as keys and in sets, on which the tape then depends."""
+    if self.dtype.kind == "i" and self.is_number and not is_library_file(sys._getframe(1).f_code.co_filename):
+        return hash(int(self))
+    raise not_concrete(self, "hash() or a look-up", "whole numbers can be keys and in sets; in the place of others "
+                       "look up an int(x) or a text, f'{x:.3f}', and compare with lists: x in [1.0, 2.0]")
+
+
 def concrete(what: str, advice: str) -> Callable[..., Any]:
     def call_it(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
         raise not_concrete(self, what, advice)
@@ -223,9 +269,13 @@ class Arithmetic:
     """The operators of traced values."""
 
     __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        return absent(self, name)
+
     __add__, __radd__ = binary(np.add), binary(np.add, True)
     __sub__, __rsub__ = binary(np.subtract), binary(np.subtract, True)
-    __mul__, __rmul__ = binary(np.multiply), binary(np.multiply, True)
+    __mul__, __rmul__ = repeating(binary(np.multiply)), repeating(binary(np.multiply, True))
     __truediv__, __rtruediv__ = binary(np.true_divide), binary(np.true_divide, True)
     __floordiv__, __rfloordiv__ = binary(np.floor_divide), binary(np.floor_divide, True)
     __mod__, __rmod__ = binary(np.remainder), binary(np.remainder, True)

@@ -5,14 +5,18 @@ The text of a value is its number's: code may do with it what it likes, so the t
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from jitad.errors import ConcretizationError
 from jitad.primitives.core import cast, select
+from jitad.tape.builder import Value
 from jitad.tape.types import TABLE
 from jitad.trace.dispatch import refused
 from jitad.trace.where import user_line
+
+Made = TypeVar("Made")
 
 
 def stood_for(x: Any) -> type:
@@ -45,8 +49,8 @@ def as_seen(x: Any) -> Any:
     return value.item() if x.weak else value[()]
 
 
-def text_of(x: Any, write: Callable[[Any], str]) -> str:
-    """What `write` makes of the array or number; the tape is right for this one only."""
+def text_of(x: Any, write: Callable[[Any], Made]) -> Made:
+    """What `write` makes of the array or number, a text mostly; the tape is right for this one only."""
     text = write(as_seen(x))
     found = x.recorder.concrete(x.number)
     with x.recorder.plain():
@@ -58,6 +62,41 @@ def text_of(x: Any, write: Callable[[Any], str]) -> str:
         same = TABLE["reduce_all"](same, axes=tuple(range(x.ndim)))
     x.recorder.guard(same, True, user_line(2))
     return text
+
+
+def printed(x: Any) -> Any:
+    """What is written, if nothing can read it: the array or number in this recording, in tuples and dicts too."""
+    if type(x) in (tuple, dict):
+        items = [printed(item) for item in (x.values() if type(x) is dict else x)]
+        return dict(zip(x, items, strict=True)) if type(x) is dict else tuple(items)
+    if not isinstance(x, Value) or hasattr(type(x), "jitad_parts"):
+        return x
+    try:
+        return as_seen(x)
+    except ConcretizationError:                          # in the body of a loop there is no number
+        return repr(x)
+
+
+def absent(x: Any, name: str) -> Any:
+    """An attribute that no rule gives: a method of a number, such as ``x.hex()``, reads it, as ``str(x)`` does; what an
+    array has is refused, and what it has not is no attribute."""
+    if name.startswith(("_", "jitad_")) or name in _SLOTS:
+        raise AttributeError(f"{type(x).__name__!r} object has no attribute {name!r}")
+    home = stood_for(x)
+    if not hasattr(home, name):
+        raise AttributeError(f"{shown_class(home)!r} object has no attribute {name!r}")
+    if home is np.ndarray:
+        raise refused(x.builder, f"the array attribute .{name}", "use the array itself")
+    if not callable(getattr(home, name)):
+        return text_of(x, lambda number: getattr(number, name))
+    return lambda *args, **kwargs: text_of(x, lambda number: getattr(number, name)(*args, **kwargs))
+
+
+def shown_class(cls: type) -> str:
+    return cls.__name__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__name__}"
+
+
+_SLOTS = frozenset("builder boxed fixed frozen number storage weak window re im".split())
 
 
 # --- as Python's numbers -------------------------------------------------------------------------

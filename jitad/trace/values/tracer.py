@@ -27,6 +27,8 @@ from jitad.trace.values.operators import (
     concrete,
     element_of,
     equal_as_one,
+    float_of,
+    hash_of,
     method,
     on_a_number,
     refused_method,
@@ -34,9 +36,6 @@ from jitad.trace.values.operators import (
 )
 from jitad.trace.values.seen import as_python, listed, owner_of, stood_for, text_of
 from jitad.trace.where import is_copied, is_library_file
-
-_MATH = ("use NumPy's function in place of math's (np.exp for math.exp), leave out the conversion, or "
-         "pass the number in as a string or another static value")
 
 
 class Tracer(Arithmetic, Value):
@@ -195,9 +194,9 @@ class Tracer(Arithmetic, Value):
     __array__ = concrete("np.asarray (or a function that calls it)",
                           "use NumPy's functions and methods on the value itself; an array to be filled is to be made "
                           "in the recorded function, by np.zeros or np.array")
-    __float__ = concrete("float() or a function of math", _MATH)
+    __float__ = float_of
     __complex__ = concrete("complex()", "write re + 1j * im instead of complex(re, im)")
-    __hash__ = concrete("hash()", "do not use traced values as keys or with functools.lru_cache")
+    __hash__ = hash_of
 
     # --- control flow: the number is looked up, and the tape depends on it ---------------
     @property
