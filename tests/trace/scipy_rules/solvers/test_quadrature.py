@@ -8,7 +8,8 @@ from scipy import integrate, optimize
 from jitad import hessian, jit, value_and_grad
 from jitad.errors import UnsupportedOperationError
 from jitad.trace.scipy_rules.solvers import quadrature
-from tests.helpers.solvers import agrees
+from tests.helpers.solvers import agrees, together
+from tests.programs.table import interpreted
 
 pytestmark = pytest.mark.filterwarnings("ignore::jitad.TapeMismatchWarning")
 
@@ -70,9 +71,10 @@ def test_the_rule_is_exact_to_its_degree():
 def test_what_does_not_converge_warns_and_what_is_missing_is_named():
     with pytest.warns(integrate.IntegrationWarning, match="has not reached its tolerance"):
         jit(lambda a: integrate.quad(lambda x: np.sin(a / x) / x, 0.0, 1.0, limit=5)[0])(1.0)
-    for options, what in (({"weight": "cos", "wvar": 2.0}, "weight="), ({"full_output": 1}, "full_output")):
+    for options, what in (({"weight": "cos", "wvar": 2.0}, "this weight and limits in this order"),
+                          ({"full_output": 1}, "full_output")):
         with pytest.raises(UnsupportedOperationError, match=rf"scipy\.integrate\.quad with {what} at .*test_quad"):
-            jit(lambda a, o=options: integrate.quad(lambda x: a * x, 0.0, 1.0, **o)[0])(1.0)
+            jit(lambda a, o=options: integrate.quad(lambda x: a * x, 0.0, -np.inf, **o)[0])(1.0)
 
 
 def test_three_dimensions():
@@ -88,3 +90,18 @@ def test_what_fails_in_a_step_is_nan():
     with pytest.warns(integrate.IntegrationWarning):
         assert np.isnan(jit(lambda a: inner(a, -1.0))(1.0))
     np.testing.assert_allclose(jit(lambda a: inner(a, 0.2))(1.0), 2 / 3 * 0.8**1.5, rtol=1e-2)
+
+
+def test_weights():
+    """Against SciPy's QAWO, QAWF, QAWS and QAWC."""
+    decay, wave = lambda x, p: np.exp(-p * x), lambda x, p: np.cos(p * x)
+    one = lambda *given, **options: integrate.quad(*given, **options)[0]
+    together([lambda p: one(decay, 0, 3, (p,), weight="cos", wvar=7 * p),
+              lambda p: one(lambda x: p / (x + p), 0, np.inf, weight="sin", wvar=2.0),
+              lambda p: one(lambda x: 1 / (1 + x * x * p), -np.inf, p, weight="cos", wvar=3.0 * p),
+              lambda p: one(wave, 0.2, 2 * p, (p,), weight="alg-loga", wvar=(-0.5, 0.3)),
+              lambda p: one(wave, 2.0, 0.2, (p,), weight="alg-log", wvar=(p / 4, -0.8)),
+              lambda p: one(decay, -1, 2, (p,), weight="cauchy", wvar=0.3 * p),
+              lambda p: one(decay, -1, p, (p,), weight="cauchy", wvar=3.0),
+              lambda p: np.abs(one(lambda x: np.exp(1j * p * x), 0, 1, complex_func=True))],
+             1.1, rtol=1e-9, slope_rtol=1e-5, step=1e-5, run=interpreted)
