@@ -23,13 +23,14 @@ EXPRESSIONS = ["0.5 * {x} + 0.3 * {y}", "np.tanh({x} - {y})", "np.sin({x}) * {y}
                "max({x}, {y})", "min({x}, 0.4)", "np.exp(-{x} ** 2)", "{x} if {x} > {y} else 0.2 * {y}", "abs({x})",
                "0.0",
                "np.sqrt(1.0 + {x} * {x})", "bend({x})"]
-PLAIN = ["s = {e}", "a = {e}", "s += 0.1 * ({e})", "q = {e}", "v = 0.6 * v + {e}", "v[1] = {e}", "v *= 0.8",
+PLAIN = ["s = {e}", "a = {e}", "s += 0.1 * ({e})", "q = {e}", "v = 0.6 * v + ({e})", "v[1] = {e}", "v *= 0.8",
          "out[t] = {e}", "s = 0.9 * out[t - 1] + {e}", "w = np.array([{e}, {e}, 0.5])\nv = 0.3 * v + w",
          "for j in range(3):\n    if v[j] > a:\n        s = 0.9 * s + 0.1 * v[j]\n    else:\n"
          "        v[j] = 0.5 * v[j] + 0.1",
-         "k = 0\nwhile abs(a) > 1.0 and k < 5:\n    a *= 0.7\n    k += 1", "{x}, a = a, {x}"]
+         "k = 0\nwhile abs(a) > 1.0 and k < 5:\n    a *= 0.7\n    k += 1", "{x}, a = a, {x}",
+         "old = v", "v = old", "v = 0.7 * old + ({e})", "old = 0.5 * v + ({e})", "old[2] = {e}", "s = s + 0.1 * old[2]"]
 LEAVING = ["continue", "break", "return s + a", "continue"]
-BEGIN = "s, a, q = p[0], 0.4, 0.0\nv = p * 1.0\nout = np.zeros(n)\nrows = []"
+BEGIN = "s, a, q = p[0], 0.4, 0.0\nv = p * 1.0\nold = v\nout = np.zeros(n)\nrows = []"
 
 
 def program(seed: int) -> str:
@@ -54,7 +55,7 @@ def program(seed: int) -> str:
     steps = [choice(0), *(some([plain, lambda: choice(0)])() for _ in range(int(rng.integers(4))))]
     if rng.random() < 0.3:
         steps.append("rows.append(s)")
-    end = "return s + 0.5 * a + q + np.sum(v) + np.sum(out * z) + 0.1 * sum(rows)"
+    end = "return s + 0.5 * a + q + np.sum(v + 0.3 * old) + np.sum(out * z) + 0.1 * sum(rows)"
     return "\n".join([
         "import numpy as np", "", "def bend(r):", "    if r > 0.3:", "        return 0.3 + 0.1 * r",
         "    return r * r", "",

@@ -59,6 +59,7 @@ class Scope:
         self.body: list[Statement] = []
         self.group = 0
         self.block = 0                                  # rows in a block of the current group, 0: not blocked
+        self._rows: dict[int, int] = {}                 # in a block of each group
         self.filled: set[int] = set()
         self.further: list[WorkArray] = []
         self.numbered: Iterator[int] = outer.numbered if outer is not None else count(1)
@@ -96,7 +97,10 @@ class Scope:
         return arrays
 
     def _block_of(self, number: int) -> int:
-        return block_rows(self.plan.groups[self.plan.roots[number][0].group])
+        group = self.plan.roots[number][0].group
+        if group not in self._rows:
+            self._rows[group] = block_rows(self.plan.groups[group])
+        return self._rows[group]
 
     # --- reading and writing -----------------------------------------------------------------
     def read(self, number: int, at: Indices) -> Expr:

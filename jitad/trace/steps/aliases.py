@@ -4,13 +4,14 @@ Where a write would have to be seen through another name, the loop is recorded s
 """
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 from jitad.trace.arrays.storage import Storage
 from jitad.trace.captures.objects.standins import Poison
 from jitad.trace.pytree import leaves_of
-from jitad.trace.steps.changed import is_array, storage_of
+from jitad.trace.steps.changed import identity_of, is_array, shared, storage_of
 from jitad.trace.values.local import LocalArray, memories
 
 __all__ = ["RESULT", "Aliases", "is_lost"]
@@ -26,26 +27,81 @@ class Aliases:
         self.kept: dict[int, Storage] = {}
         self._shared: dict[str, dict[Any, Storage]] = {}
         self._pinned: set[str] = set()
+        self._twins: dict[str, set[str]] = {}            # variables that have been one array, by each of them
+        self._doubled: set[str] = set()                  # those that have had one array twice
+        self._heads: dict[int, str] = {}                 # the variables of placeholders
         self._memories = 0
+
+    def enter(self, names: dict[str, Any]) -> None:
+        """Before the first step, when these are the variables."""
+        twice = shared(names)
+        for one, found in self._by_identity(names, twice).items():
+            self._join(found)
+            for name in found:
+                for leaf in _arrays(names[name]):
+                    if identity_of(leaf) == one and (home := storage_of(self.run.recorder, leaf, trace=True)):
+                        self._shared.setdefault(name, {})[id(home)] = home
 
     def begin(self) -> None:
         """At the head of a step."""
         self._memories = next(memories)
-        for slot, head in zip(self.run.slots, self.run.heads, strict=False):
-            self.tie(slot.name, head)
+        heads = {slot.name: head for slot, head in zip(self.run.slots, self.run.heads, strict=False)}
+        self._heads = {cell.number: slot.name for slot in self.run.slots for cell in slot.cells}
+        for name, head in heads.items():
+            self.tie(name, head)
+        self._tie_twins(heads)
 
     def end(self, names: dict[str, Any]) -> None:
         """At the end of a step."""
-        for slot in self.run.slots:
-            if slot.name in names and slot.name not in self.run.known.stored:
+        run = self.run
+        for one, found in self._by_identity(names, shared(names)).items():
+            if any(one == id(stored.storage) for stored in run.stored):
+                run.marks.unfit(run.known, "two of its variables are one array")
+            self._join(found)
+        for slot in run.slots:
+            if slot.name in names and slot.name not in run.known.stored:
                 self.note(slot.name, names[slot.name])
 
     def after(self, values: Sequence[Any]) -> None:
         """After the loop, when these are the variables."""
         loop = self.run.known.loop
-        for slot, value in zip(self.run.slots, values, strict=True):
-            if slot.name in loop.elsewhere or slot.name not in loop.first:
-                self.tie(slot.name, value)
+        kept = {slot.name: value for slot, value in zip(self.run.slots, values, strict=True)
+                if slot.name in loop.elsewhere or slot.name not in loop.first}
+        for name, value in kept.items():
+            self.tie(name, value)
+        self._tie_twins(kept)
+
+    def _by_identity(self, names: dict[str, Any], wanted: set[int]) -> dict[int, list[str]]:
+        """The variables of the loop that are, or have in them, an array that has several names."""
+        found: dict[int, list[str]] = {}
+        for slot in self.run.slots if wanted else ():
+            value = names.get(slot.name)
+            if type(value) is not Poison and slot.name not in self.run.known.stored:
+                for one in map(identity_of, leaves_of(value)[0]):
+                    if one is not None and one in wanted:
+                        found.setdefault(one, []).append(slot.name)
+        return found
+
+    def _join(self, names: Sequence[str]) -> None:
+        """These are one array, and so may be what each of them has shared one with."""
+        group = {*names}.union(*(self._twins.get(name, ()) for name in names))
+        doubled = {*names} - self._doubled if len(names) > len({*names}) else set()
+        if doubled or (len(group) > 1 and any(self._twins.get(name) != group for name in group)):
+            self._doubled |= doubled
+            self._twins.update(dict.fromkeys(group, group))
+            self.run.marks.version += 1                  # steps that were recorded without are recorded again
+
+    def _tie_twins(self, values: dict[str, Any]) -> None:
+        for name, value in values.items():
+            for other in self._twins.get(name, ()):
+                if other in values and (other < name or (other == name and name in self._doubled)):
+                    for home, rival in itertools.product(self._homes(value), self._homes(values[other])):
+                        if home is not rival:
+                            home.may_share_with(rival, self.doubt)
+
+    def _homes(self, value: Any) -> list[Storage]:
+        found = (storage_of(self.run.recorder, leaf, trace=True) for leaf in _arrays(value))
+        return [home for home in found if home is not None]
 
     def doubt(self) -> NoReturn:
         """What a write or a read calls that would have to know of the other name."""
@@ -68,7 +124,10 @@ class Aliases:
         found = self._shared.setdefault(name, {})
         before = len(found) + (name in self._pinned)
         for leaf in _arrays(value):
-            found.update((self._key(s), s) for s in self._origins(leaf))
+            found.update((self._key(s), s) for s in self._origins(leaf) if s.made not in self._heads)
+            head = self._heads.get(getattr(storage_of(self.run.recorder, leaf), "made", -1), name)
+            if head != name and head in self._twins:
+                self._join([name, head])
             if id(getattr(leaf, "storage", None)) in self.kept:
                 self._pinned.add(name)
         if len(found) + (name in self._pinned) > before:

@@ -92,7 +92,7 @@ def identity_of(thing: Any) -> int | None:
     storage = getattr(thing, "storage", None)
     if storage is not None:
         return None if storage.owner else id(storage)
-    return None if thing.node.prim.given else id(thing)
+    return None if thing.node.prim.given and thing.number in thing.builder.inputs else id(thing)
 
 
 def containers(value: Any) -> list[Any]:

@@ -71,8 +71,6 @@ class Outs:
                          if type(cell) is Cell) for _, leaves in ends] if not slot.fresh else []
             if still and all(still):
                 self.originals[slot.name] = slot.original
-            elif slot.shared and any(still):
-                run.marks.unfit(run.known, "two variables are one array before it")
         for i, stored in enumerate(run.stored):
             cell = stored.cell
             ends = in_all(body, Value(self.recorder, cell.number), [v.stored[i] for v in variants])

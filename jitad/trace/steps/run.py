@@ -25,9 +25,7 @@ from jitad.trace.steps.changed import (
     Stored,
     cell_of,
     containers,
-    identity_of,
     is_array,
-    shared,
     storage_of,
 )
 from jitad.trace.steps.emit import emitted
@@ -87,8 +85,8 @@ class LoopRun:
         return self._begin(names)
 
     def _enter(self, names: dict[str, Any]) -> None:
-        loop, twice = self.known.loop, shared(names)
-        self.slots = [self._slot(name, names.get(name, _ABSENT), twice) for name in loop.names]
+        loop = self.known.loop
+        self.slots = [self._slot(name, names.get(name, _ABSENT)) for name in loop.names]
         self.slots += [Variable(name, True) for name in loop.targets]
         self.since = len(self.recorder.nodes)
         self.dependent, self.seen = set[int](), self.since
@@ -97,6 +95,7 @@ class LoopRun:
             for cell in slot.cells:
                 cell.number = self.placeholder(cell.aval)
         self._changing(names)
+        self.aliases.enter(names)
         self.required = set(self.recorder.required)
         self.marks.runs.append(self)
 
@@ -116,7 +115,7 @@ class LoopRun:
                     self.stored.append(Stored(storage, cell_of(recorder, storage)))
                     self.stored[-1].cell.number = self.placeholder(self.stored[-1].cell.aval)
 
-    def _slot(self, name: str, value: Any, twice: set[int]) -> Variable:
+    def _slot(self, name: str, value: Any) -> Variable:
         """The slot of a variable by what it is when the loop is entered."""
         first = name in self.known.loop.first
         if value is _ABSENT or type(value) is Poison or (first and (name in self.known.fresh or containers(value))):
@@ -129,8 +128,7 @@ class LoopRun:
         if name in self.known.stored and is_array(value):
             storage_of(self.recorder, value, trace=True)
             return Variable(name, False, tree, [plain(value)])
-        return Variable(name, False, tree, [self._cell(name, plain(x)) for x in leaves], value,
-                        any(identity_of(x) in twice for x in leaves))
+        return Variable(name, False, tree, [self._cell(name, plain(x)) for x in leaves], value)
 
     def _cell(self, name: str, x: Any) -> Any:
         recorder = self.recorder
@@ -257,10 +255,6 @@ class LoopRun:
         named = [id(x) for slot in self.slots for x in containers(names.get(slot.name))]
         if len(named) > len(set(named)) or not set(named).isdisjoint(map(id, after.held)):
             marks.unfit(self.known, "one list, dict or set has several names")
-        twice = shared(names)
-        if twice and any(identity_of(x) in twice for slot in self.slots if slot.name in names and (
-                slot.name not in self.known.stored) for x in leaves_of(names[slot.name])[0]):
-            marks.unfit(self.known, "two of its variables are one array")
         if self.walk is not None and not self.walk.is_steady():
             marks.unfit(self.known, "an array that it walks is written")
         self.aliases.end(names)

@@ -35,7 +35,6 @@ class Variable:
     tree: Any = None
     leaves: list[Any] = field(default_factory=list)      # a `Cell`, or what stays
     original: Any = None                                 # what it was when the loop was entered
-    shared: bool = False                                 # whether another variable was the same array then
 
     @property
     def cells(self) -> list[Cell]:

@@ -135,7 +135,92 @@ def returned_and_written(x):
     return np.sum(o.a)
 
 
+def two_in_a_tuple(x):
+    both, s = (x * 1, x * 2), 0.0
+    for k in range(6):
+        _, b = both
+        if x[k % 4] > 0:
+            both = (b, b)
+        s = s + np.sum(both[0]) - np.sum(both[1] ** 2)
+    both[0][0] = 5.0
+    return s + np.sum(both[1])
+
+
+def one_by_way_of_another(x):
+    a, b, c, s = x * 1, x * 2, x * 3, 0.0
+    for k in range(8):
+        if x[k % 4] > 2.5:
+            b = a
+        if x[k % 4] < -1:
+            c = a
+            a = a * 2
+        if k > 4:
+            c[0] = 50.0
+        s = s + b[0]
+    return s + np.sum(c)
+
+
+def written_when_it_is_left(x):
+    a = x * 1
+    for k in range(4):
+        proposed = a * 1.1 + k
+        if x[k] > 0:
+            a = proposed
+    a[0] = 100.0
+    return np.sum(proposed) + a[1]
+
+
+def one_array_before_it(x):
+    before = a = x * 1
+    s = 0.0
+    for k in range(4):
+        if x[k] > 2.5:
+            a = a * 1.5
+        a[0] += x[k]
+        s = s + np.sum(before)
+    return s + np.sum(a)
+
+
+def accepted(x):
+    a, s = x * 1, 0.0
+    for k in range(6):
+        proposed = a + np.sin(k) * x
+        if np.sum(proposed) > 0.3 * k:
+            a = proposed
+        s = s + np.sum(a ** 2)
+    return s
+
+
+def until_it_stays(x):
+    v = np.zeros(4)
+    while True:
+        new = 0.5 * v + np.tanh(x)
+        if np.max(np.abs(new - v)) < 1e-3:
+            break
+        v = new
+    return np.sum(v)
+
+
+def the_best_so_far(x):
+    first = x * 1
+    best = a = first
+    for k in range(6):
+        a = np.sin(a) + 0.3 * x[k % 4]
+        if np.sum(a) > np.sum(best):
+            best = a
+    return np.sum(best ** 2) + np.sum(first)
+
+
+@pytest.mark.parametrize("f", [accepted, until_it_stays, the_best_so_far], ids=lambda f: f.__name__)
+def test_arrays_that_become_one_and_are_not_written(f):
+    compiled = jitad.jit(f)
+    for x in np.random.default_rng(3).normal(size=(12, 4)):
+        np.testing.assert_allclose(compiled(x), f(x), rtol=1e-12)
+    assert jitad.cache.info(compiled).compiles <= 3
+
+
 @pytest.mark.parametrize("f", [
+    two_in_a_tuple, one_by_way_of_another, written_when_it_is_left, one_array_before_it,
     an_element_of_a_row, a_row_with_a_name, rows_that_are_walked, walked_and_written_ahead, counters_written_ahead,
     walked_in_a_list, kept_in_a_list, written_after_it_is_kept, written_after_the_loop, read_after_the_loop,
     carried_and_written, returned_and_written], ids=lambda f: f.__name__)
