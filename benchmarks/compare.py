@@ -1,4 +1,4 @@
-"""The table of ratios: ``python -m benchmarks.compare [model ...] [--models FOLDER --data FOLDER] [--write]``.
+"""The table of ratios: ``python -m benchmarks.compare [model ...] [--second] [--models FOLDER --data FOLDER]``.
 
 All engines of a model are timed in turns, one thread each; the best of many rounds counts.
 """
@@ -27,6 +27,7 @@ from benchmarks.engines.overhead import IMPORTS, import_time, overhead_engines
 from benchmarks.handwritten.lowlevel import WIDE
 from benchmarks.models.model import Array, Data, Model
 from benchmarks.models.outside import models_in, ratios_in
+from benchmarks.models.second.table import SECOND
 from benchmarks.models.table import MODELS
 from benchmarks.timing import Engine, from_run, paired_times, readable
 
@@ -197,7 +198,8 @@ def _version(package: str) -> str:
 def main(arguments: list[str] | None = None) -> None:
     """Measure, print, perhaps write ``RESULTS.md``."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.compare", description="Table of ratios by model.")
-    parser.add_argument("names", nargs="*", metavar="model", help=f"any of {', '.join(MODELS)}; all if none is named")
+    parser.add_argument("names", nargs="*", metavar="model", help=f"any of {', '.join([*MODELS, *SECOND])}")
+    parser.add_argument("--second", action="store_true", help="the second set in place of the first, if none is named")
     parser.add_argument("--models", type=Path, metavar="FOLDER", help="more models: see benchmarks/folder.py")
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="their data, in JSON files")
     parser.add_argument("--stan", type=Path, metavar="FILE",
@@ -211,11 +213,12 @@ def main(arguments: list[str] | None = None) -> None:
     folders = None if options.models is None else (options.models, options.data)
     outside = models_in(*folders) if folders else {}
     stan = ratios_in(options.stan, "JAX/Stan") if options.stan else {}
-    known = {**MODELS, **outside}
+    known = {**MODELS, **SECOND, **outside}
+    usual = {**(SECOND if options.second else MODELS), **outside}
     if unknown := set(options.names) - set(known):
         parser.error(f"unknown model: {', '.join(sorted(unknown))}; known: {', '.join(known)}")
     rows = []
-    for name in options.names or known:
+    for name in options.names or usual:
         print(f"{name} ...", end="", file=sys.stderr, flush=True)
         rows.append(measure(known[name], max(LEAST_ROUNDS, options.rounds), options.first_rounds,
                             folders if name in outside else None, 1 / stan[name] if name in stan else None))

@@ -15,6 +15,7 @@ from typing import Any
 
 from benchmarks.models.model import Array, Data, Model
 from benchmarks.models.outside import models_in
+from benchmarks.models.second.table import SECOND
 from benchmarks.models.table import MODELS
 
 
@@ -70,10 +71,7 @@ class Apart:
 def main(arguments: Any) -> None:
     """Serve the calls of one model until the input ends."""
     name, *folders = arguments
-    if folders:
-        model = models_in(*map(Path, folders))[name]
-    else:
-        model = MODELS[name]
+    model = (models_in(*map(Path, folders)) if folders else {**MODELS, **SECOND})[name]
     theta, data = model.problem()
     call = jax_call(model, theta, data)
     call()
