@@ -24,22 +24,24 @@ __all__ = ["CLASSES", "StandIn", "held", "lifted", "made", "method", "name_of_cl
 class ClassRule:
     """`make(*args, **kwargs)` is the constructor; `of(kind, *held)` takes what an instance has under the names `holds`,
     which may be paths of attributes, or, with `whole`, `of(instance)` the instance itself. With `stays`, what recorded
-    code makes of plain values is SciPy's."""
+    code makes of plain values is SciPy's; with `always`, it is the rule's."""
 
     make: Callable[..., Any]
     of: Callable[..., Any]
     holds: tuple[str, ...]
     whole: bool = False
     stays: bool = False
+    always: bool = False
 
 
 CLASSES: dict[str, ClassRule] = {}
 
 
-def stands_for(name: str, of: Callable[..., Any], holds: str, stays: bool = False) -> Callable[..., Any]:
+def stands_for(name: str, of: Callable[..., Any], holds: str, stays: bool = False,
+               always: bool = False) -> Callable[..., Any]:
     """Enter the decorated function as the rule of the class with this name."""
     def enter(make: Callable[..., Any]) -> Callable[..., Any]:
-        CLASSES[name] = ClassRule(make, of, tuple(holds.split()), stays=stays)
+        CLASSES[name] = ClassRule(make, of, tuple(holds.split()), stays=stays, always=always)
         return make
     return enter
 
@@ -70,7 +72,7 @@ def held(value: Any, path: tuple[str, ...]) -> Any:
 
 def made(cls: type, rule: ClassRule, args: tuple[Any, ...], kwargs: dict[str, Any], traced: bool) -> Any:
     """What recorded code gets that makes an instance."""
-    if traced:
+    if traced or rule.always:
         with noted_line(this_recorder()):
             return rule.make(*plain(args), **plain(kwargs))
     real = cls(*args, **kwargs)

@@ -1,4 +1,4 @@
 """scipy.sparse: importing this module enters its rules."""
-from jitad.trace.scipy_rules.sparse import build, iterative, solve
+from jitad.trace.scipy_rules.sparse import build, iterative, operators, solve, spectra
 
-__all__ = ["build", "iterative", "solve"]
+__all__ = ["build", "iterative", "operators", "solve", "spectra"]

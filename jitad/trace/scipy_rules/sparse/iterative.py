@@ -1,9 +1,8 @@
-"""scipy.sparse.linalg's iterative solvers, `eigsh` and `expm_multiply`.
+"""scipy.sparse.linalg's iterative solvers and `expm_multiply`.
 
 `cg` and its kin are SciPy's, to the tolerance that is asked; the derivative is that of the solution, by one more
-solution with the same solver to a tight tolerance. `eigsh` is ARPACK's, with the derivatives of simple eigenvalues
-(`jitad.primitives.factors.iterative`). `expm_multiply` sums the exponential's series in compiled loops, which are
-differentiated as loops are.
+solution with the same solver to a tight tolerance. `expm_multiply` sums the exponential's series in compiled loops,
+which are differentiated as loops are.
 """
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from jitad.primitives.core import cast, stop_gradient
-from jitad.primitives.factors.iterative import EigenPairs, IterativeSystem, Preconditioner
+from jitad.primitives.factors.iterative import IterativeSystem, Preconditioner
 from jitad.primitives.scan import loop
 from jitad.tape.builder import Value
 from jitad.tape.types import Aval
@@ -20,19 +19,21 @@ from jitad.trace.dispatch import builder_in, refused
 from jitad.trace.loop_body import Body
 from jitad.trace.scipy_rules.classes import lifted, this_recorder
 from jitad.trace.scipy_rules.sparse.build import maker, plain_args
+from jitad.trace.scipy_rules.sparse.operators import Operator
 from jitad.trace.scipy_rules.sparse.patterns import Places, joined
 from jitad.trace.scipy_rules.sparse.solve import setting
 from jitad.trace.scipy_rules.sparse.values import TracedSparse, as_sparse, is_sparse, made_of
 
-__all__ = ["SOLVERS"]
+__all__ = ["SOLVERS", "double", "plain_parts", "square_matrix"]
 
 MODULE = "scipy.sparse.linalg"
 SOLVERS = "bicg bicgstab cg cgs gcrotmk gmres lgmres minres qmr tfqmr".split()
 TERMS, FURTHEST = 28, 3.0          # of the series, for matrices up to this norm: what is left out is below 1e-16
 
 
-def _square(A: Any, name: str) -> TracedSparse:
-    """A matrix in the format CSC, each place once; a dense one with all its places."""
+def square_matrix(A: Any, name: str) -> TracedSparse:
+    """A matrix in the format CSC, each place once; a dense one with all its places, as that of an operator."""
+    A = A.matrix if type(A) is Operator else A
     if not (type(A) is TracedSparse or is_sparse(A)):
         if not isinstance(A, (Value, np.ndarray, list)):
             raise refused(this_recorder(), f"{name} of a {type(A).__name__}", "give the matrix")
@@ -47,12 +48,12 @@ def _square(A: Any, name: str) -> TracedSparse:
     return as_sparse(matrix.asformat("coo")).asformat("csc")
 
 
-def _plain_parts(matrix: TracedSparse) -> tuple[np.ndarray, np.ndarray]:
+def plain_parts(matrix: TracedSparse) -> tuple[np.ndarray, np.ndarray]:
     places, _ = matrix.places.ordered(by_columns=True)
     return places.rows, np.concatenate([[0], np.cumsum(np.bincount(places.columns, minlength=matrix.shape[1]))])
 
 
-def _value(x: Any) -> Value:
+def double(x: Any) -> Value:
     return cast(Value(this_recorder(), lifted(x).number), np.float64)
 
 
@@ -66,47 +67,29 @@ def _solver(name: str) -> None:
         if set(options) - known:
             raise refused(this_recorder(), f"{whole} with {min(set(options) - known)}=", "leave it out")
         options = {key: setting(value) for key, value in options.items()}
-        matrix, right = _square(A, whole), lifted(b)
+        matrix, right = square_matrix(A, whole), lifted(b)
         n = matrix.shape[0]
         if right.shape not in ((n,), (n, 1)):
             raise ValueError(f"shapes of A {matrix.shape} and b {right.shape} are incompatible")
         preconditioner, parts = _preconditioner(M, whole)
-        system = IterativeSystem(n, *_plain_parts(matrix), name, options, preconditioner)
+        system = IterativeSystem(n, *plain_parts(matrix), name, options, preconditioner)
         start = np.zeros(n) if x0 is None else lifted(x0).reshape(-1)
-        found = system.found(_value(matrix.elements), _value(right.reshape(-1)), stop_gradient(_value(start)),
-                             stop_gradient(_value(parts)))
+        found = system.found(double(matrix.elements), double(right.reshape(-1)), stop_gradient(double(start)),
+                             stop_gradient(double(parts)))
         both: Any = this_recorder().value(found.number)
         return both[:n], both[n].astype(int)
 
 
 def _preconditioner(M: Any, name: str) -> tuple[Preconditioner, Any]:
     """The operator, and what is traced of it."""
-    if M is None or not (type(M) is TracedSparse or is_sparse(M) or builder_in(M) is not None):
+    if M is None or not (type(M) in (TracedSparse, Operator) or is_sparse(M) or builder_in(M) is not None):
         return Preconditioner(plain_args(M)), np.zeros(1)
-    matrix = _square(M, name)
-    return Preconditioner(None, *_plain_parts(matrix)), matrix.elements
+    matrix = square_matrix(M, name)
+    return Preconditioner(None, *plain_parts(matrix)), matrix.elements
 
 
 for _name in SOLVERS:
     _solver(_name)
-
-
-@maker("eigsh", MODULE)
-def eigsh(A: Any, k: int = 6, M: Any = None, sigma: Any = None, which: str = "LM", v0: Any = None, ncv: Any = None,
-          maxiter: Any = None, tol: float = 0, return_eigenvectors: bool = True, Minv: Any = None, OPinv: Any = None,
-          mode: str = "normal", rng: Any = None) -> Any:
-    name = f"{MODULE}.eigsh"
-    for given, what in ((M, "M="), (Minv, "Minv="), (OPinv, "OPinv="), (mode != "normal" or None, "mode=")):
-        if given is not None:
-            raise refused(this_recorder(), f"{name} with {what}", "leave it out, or use scipy.linalg.eigh")
-    matrix = _square(A, name)
-    options = {"sigma": setting(sigma), "which": which, "ncv": ncv, "maxiter": maxiter, "tol": setting(tol)}
-    if v0 is not None:
-        options["v0"] = this_recorder().decide_all(v0) if isinstance(v0, Value) else v0
-    pairs = EigenPairs(matrix.shape[0], *_plain_parts(matrix), k, options)
-    data, value = _value(matrix.elements), this_recorder().value
-    values = value(pairs.values(data).number)
-    return (values, value(pairs.vectors(data).number)) if return_eigenvectors else values
 
 
 # --- the exponential of a matrix times a vector ---------------------------------------------------------
@@ -115,7 +98,7 @@ def eigsh(A: Any, k: int = 6, M: Any = None, sigma: Any = None, which: str = "LM
 def expm_multiply(A: Any, B: Any, start: Any = None, stop: Any = None, num: Any = None, endpoint: Any = None,
                   traceA: Any = None) -> Any:
     name = f"{MODULE}.expm_multiply"
-    matrix, right = _square(A, name), this_recorder().value(_value(B).number)
+    matrix, right = square_matrix(A, name), this_recorder().value(double(B).number)
     if right.ndim not in (1, 2) or right.shape[0] != matrix.shape[0]:
         raise ValueError(f"shapes of matrices A {matrix.shape} and B {right.shape} are incompatible")
     if start is None and stop is None and num is None:

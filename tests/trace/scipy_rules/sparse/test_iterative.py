@@ -69,7 +69,7 @@ def test_exponentials():
 @pytest.mark.parametrize(("function", "says"), [
     (lambda d: linalg.cg(symmetric(d), B, callback=print)[0], "cg with callback="),
     (lambda d: linalg.minres(symmetric(d), B, shift=1.0)[0], "minres with shift="),
-    (lambda d: linalg.eigsh(symmetric(d), k=2, M=sp.identity(8))[0], "eigsh with M="),
+    (lambda d: linalg.eigsh(symmetric(d), k=2, Minv=sp.identity(8))[0], "eigsh with Minv="),
     (lambda d: linalg.cg(linalg.aslinearoperator(np.eye(8)), d)[0], "cg of a .*Operator")])
 def test_refusals(function, says):
     with pytest.raises(UnsupportedOperationError, match=says):
