@@ -75,6 +75,26 @@ class Transformed(FunctionFamily):
         """The generated code for arguments like these, as Python source."""
         return self.compile(*args, **kwargs).source
 
+    def profile(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Where the time of a call with these arguments goes: a `Profile`, which shows itself as tables, and in a
+        notebook as your code, each line coloured by its time and its arrays in the forward and the reverse sweep.
+
+        The function is compiled once more, with a clock between the parts of its kernel, for one core, and run for a
+        third of a second; what calls use is not touched. Raises what a call raises, and `UnsupportedOperationError`
+        for what runs on the tape machine.
+
+        >>> import numpy as np, jitad
+        >>> found = jitad.jit_grad(lambda x: np.sum(np.exp(x) * x)).profile(np.zeros(1000))
+        >>> found
+        <lambda>: ... in the kernel, ... a call from Python (... runs on one core)
+        ...
+        >>> [part.kind for part in found.parts], found.seconds == sum(part.seconds for part in found.parts)
+        (['loop'], True)
+        """
+        from jitad.call.profile.run import profile
+
+        return profile(self, args, kwargs)
+
     def check_finite(self, /, *args: Any, **kwargs: Any) -> None:
         """Raise `NonFiniteError` if value or gradient for these arguments has a NaN or an infinity.
 

@@ -50,6 +50,16 @@ class Where(NamedTuple):
         return f"{self.filename}:{self.line}"
 
 
+class DerivedWhere(Where):
+    """The line that a node of a derivative belongs to."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, where: Where | None) -> Where | None:
+        return where if where is None or isinstance(where, cls) else cls(*where)
+
+
 class Guard(NamedTuple):
     """The tape is right only while node `node` (0-d) has the value `expected`, as it had when the code at
     `where` asked for it."""

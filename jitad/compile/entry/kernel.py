@@ -69,7 +69,7 @@ class Kernel:
         else:
             from jitad.compile.entry.numba_entry import numba_function
 
-            made = numba_function(self.program, self.kinds, self._arrays, self.native.address(SWEEP))
+            made = numba_function(self.program, self.kinds, self.arrays, self.native.address(SWEEP))
         self.seconds = time.perf_counter() - start
         return relaying(made, self.tape) if has_code(self.tape.nodes) else made
 
@@ -83,7 +83,10 @@ class Kernel:
         module = Module()
         sweep = emit_llvm(self.program, module, SWEEP)
         if self._layout is not None:
-            emit_entry(self.program, self.kinds, self._arrays, sweep, self._layout)
+            emit_entry(self.program, self.kinds, self.arrays, sweep, self._layout)
+        return self.compiled_from(module)
+
+    def compiled_from(self, module: Module) -> Native:
         return compile_module(module)
 
     @cached_property
@@ -114,7 +117,7 @@ class Kernel:
         return self.native.nbytes
 
     @property
-    def _arrays(self) -> list[bool]:
+    def arrays(self) -> list[bool]:
         """For each output whether it is an array; the others are numbers."""
         return [self.tape.nodes[o].aval.ndim > 0 for o in self.tape.outputs]
 

@@ -98,8 +98,10 @@ def _parsed(text: str, machine: Any) -> Any:
     return module
 
 
-def compile_module(source: str | Module, level: int = 2, vector_width: int = VECTOR_WIDTH) -> Native:
-    """Compile for this processor. Symbols outside of the module are looked up in the process."""
+def compile_module(source: str | Module, level: int = 2, vector_width: int = VECTOR_WIDTH,
+                   shown: list[str] | None = None) -> Native:
+    """Compile for this processor. Symbols outside of the module are looked up in the process. What code is made of, in
+    LLVM's language, is appended to `shown`."""
     start = time.perf_counter()
     machine = target_machine()
     text = str(source)
@@ -108,6 +110,8 @@ def compile_module(source: str | Module, level: int = 2, vector_width: int = VEC
     module = _parsed(text, machine)
     parsed = time.perf_counter()
     optimise(module, machine, level)
+    if shown is not None:
+        shown.append(str(module))
     optimised = time.perf_counter()
     code = machine.emit_object(module)
     return Native(_linked(code), (parsed - start, optimised - parsed, time.perf_counter() - optimised), code,

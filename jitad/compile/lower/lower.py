@@ -21,20 +21,31 @@ from jitad.tape.tape import Tape
 
 def program_of(tape: Tape, layouts: tuple[str, ...]) -> Program:
     """The kernel of an optimised tape, for inputs that lie in memory as `layouts` says (see `prepare`)."""
-    prepared = prepare(share_factors(without_implied(tape)), layouts)
-    return lower(fuse(prepared, layouts), layouts)
+    return lower(plan_of(tape, layouts), layouts)
+
+
+def plan_of(tape: Tape, layouts: tuple[str, ...]) -> FusionPlan:
+    """The plan of its groups."""
+    return fuse(prepare(share_factors(without_implied(tape)), layouts), layouts)
 
 
 def lower(plan: FusionPlan, layouts: tuple[str, ...]) -> Program:
     """The program of `plan`; `layouts` as for `prepare`."""
+    scope = begin(plan, layouts)
+    lower_groups(scope)
+    return finish(scope)
+
+
+def begin(plan: FusionPlan, layouts: tuple[str, ...]) -> Scope:
+    """What stands before the groups: the guards that look at inputs."""
     scope = Scope(plan, layouts)
     for number in scope.tape.inputs:
         scope.body += scope.guarded(number)
-    lower_groups(scope)
-    return _program(scope)
+    return scope
 
 
-def _program(scope: Scope) -> Program:
+def finish(scope: Scope) -> Program:
+    """The program of a scope whose groups are lowered."""
     tape = scope.tape
     parameters: list[Any] = []
     for i in tape.inputs:
@@ -51,16 +62,22 @@ def _program(scope: Scope) -> Program:
 
 def lower_groups(scope: Scope) -> None:
     """Append the statements of all groups to the body."""
-    for number, group in enumerate(scope.plan.groups):
-        scope.group = number
-        if group.kind == "scalar":
-            _scalar_group(scope, group)
-        elif group.kind == "call":
-            _call(scope, group)
-        elif group.kind == "scan":
-            lower_scan(scope, group, lower_groups)
-        else:
-            _loop_group(scope, group)
+    for number in range(len(scope.plan.groups)):
+        lower_group(scope, number)
+
+
+def lower_group(scope: Scope, number: int) -> None:
+    """Append the statements of one group."""
+    group = scope.plan.groups[number]
+    scope.group = number
+    if group.kind == "scalar":
+        _scalar_group(scope, group)
+    elif group.kind == "call":
+        _call(scope, group)
+    elif group.kind == "scan":
+        lower_scan(scope, group, lower_groups)
+    else:
+        _loop_group(scope, group)
 
 
 def _scalar_group(scope: Scope, group: Group) -> None:
