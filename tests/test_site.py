@@ -4,12 +4,15 @@ That links and references lead somewhere is checked when the site is built, `mak
 """
 from __future__ import annotations
 
+import pickle
 import re
 import runpy
 
+import numpy as np
 import pytest
 
 import jitad
+from jitad.__main__ import main
 from tests.helpers.sources import ROOT
 
 SITE = ROOT / "notebooks"
@@ -24,9 +27,39 @@ def test_examples_run_as_they_are_printed(path, tmp_path):
 
 
 def test_the_reference_has_every_public_name():
-    listed = [name for page in (SITE / "reference").glob("*.md")
+    listed = [name for folder in ("reference", "errors") for page in (SITE / folder).glob("*.md")
               for name in re.findall(r"^::: (.*)$", page.read_text(), re.MULTILINE)]
     shown = {name.rpartition(".")[2] for name in listed}
-    shown |= {name for name in dir(jitad.errors) if "jitad.errors" in listed}
     aliases = {"__version__", "grad", "SavedTape"}        # of `jit_grad`; what `load` returns
     assert not set(jitad.__all__) - shown - aliases
+
+
+ERRORS = {name: kind for name, kind in vars(jitad.errors).items() if isinstance(kind, type) and kind.__module__ ==
+          "jitad.errors"}
+
+
+def test_every_error_has_a_page_of_the_site_with_the_way_out(capsys):
+    assert {path.stem for path in (SITE / "errors").glob("*.md")} == set(ERRORS)
+    nav = (ROOT / "mkdocs.yml").read_text()
+    for name, kind in ERRORS.items():
+        assert f"errors/{name}.md" in nav
+        assert "Way out" in kind.__doc__ or kind.__doc__.count("\n") >= 4
+        assert main(["explain", name]) == 0
+        assert " ".join(capsys.readouterr().out.split()) == f"{name}: {' '.join(kind.__doc__.split())}"
+    assert main(["explain"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(ERRORS)
+    assert main(["explain", "Nothing"]) == 1
+
+
+def test_errors_and_warnings_say_where_they_are_explained():
+    def written_to(x):
+        x[0] = 0.0
+        return np.sum(x)
+    with pytest.raises(jitad.MutationError) as caught:
+        jitad.grad(written_to)(np.ones(3))
+    assert caught.value.__notes__[0] == "see: python -m jitad explain MutationError"
+    assert pickle.loads(pickle.dumps(caught.value)).__notes__ == caught.value.__notes__
+    squares = jitad.jit(lambda x: x * x)
+    squares(np.ones(2))
+    with pytest.warns(jitad.TapeMismatchWarning, match=r"\(see: python -m jitad explain TapeMismatchWarning\)$"):
+        squares(np.ones(3))

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from types import FrameType, FunctionType
 from typing import Any
 
+from jitad import errors
 from jitad.errors import TapeMismatchError, TapeMismatchWarning
 from jitad.tape.types import Guard
 from jitad.trace.where import is_library_file, user_line
@@ -27,7 +28,9 @@ def report(name: str, reasons: list[str], how: str) -> None:
 
 
 def issue(message: str, category: type[Warning]) -> None:
-    """Warn at the user's line."""
+    """Warn at the user's line. Warnings of `jitad.errors` say where they are explained."""
+    if category.__module__ == errors.__name__:
+        message += f" (see: python -m jitad explain {category.__name__})"
     level, frame = 1, sys._getframe(0)
     while frame is not None and is_library_file(frame.f_code.co_filename):
         level, frame = level + 1, frame.f_back           # type: ignore[assignment]
