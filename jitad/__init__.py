@@ -91,4 +91,16 @@ def __getattr__(name: str) -> object:
         from jitad.distributed.sharded import sharded
 
         return sharded
+    if name == "fit_many":
+        from jitad.inference.many.fits import fit_many
+
+        return fit_many
+    if name == "calibrate":
+        from jitad.inference.many.calibrate import calibrate
+
+        return calibrate
+    if name == "cross_validate":
+        from jitad.inference.many.crossvalidate import cross_validate
+
+        return cross_validate
     raise AttributeError(f"module 'jitad' has no attribute {name!r}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 import contextlib
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from jitad.distributed.cluster import Cluster
@@ -67,6 +67,17 @@ class Tasks:
             while not self.ended(within=10.0):
                 pass
             return self.had()
+        finally:
+            self.stop()
+
+    def each(self) -> Iterator[tuple[int, Any]]:
+        """The number of each task and what it gave, as they end; which is not kept here."""
+        try:
+            over = False
+            while not over or self.found:
+                over = self.ended(within=0.2)
+                while self.found:
+                    yield self.found.popitem()
         finally:
             self.stop()
 

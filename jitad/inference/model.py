@@ -289,7 +289,7 @@ class Posterior:
         mu              2.5  +- 0.559
         sigma       1.11803  +- 0.3953
         """
-        density = self.density if jacobian else self._likelihood
+        density = self.density if jacobian else self.likelihood_density
         require_count("starts", starts)
         points = find_starts(density, self.free, start, None, count_of(start, starts), seed)
         u, curvature = newton(density.loss, density_curvature(density), maximised(density, points, method))
@@ -298,7 +298,8 @@ class Posterior:
         return Estimate(self.constrain(u), u, covariance, density.at(u)[1:], errors, density.loss, self.free.blocks)
 
     @cached_property
-    def _likelihood(self) -> Density:
+    def likelihood_density(self) -> Density:
+        """The density of the values, without the log-Jacobian."""
         return Density(self.likelihood, self.free.blocks, self.observed.values)
 
     def normal(self, start: Any = None, *, starts: int = 4, seed: Any = 0) -> Normal:

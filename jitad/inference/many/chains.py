@@ -24,9 +24,13 @@ class RemoteChains(Tasks):
         settings_of_one(options, low_rank, seeds[0])            # what is wrong with them is said before all is sent
         content = packed_in_one_way(density, points[0])
         self.progress = progress
-        super().__init__(client, _chain, content, [(*each, dict(options), low_rank)
-                                                   for each in zip(points, seeds, strict=True)],
+        super().__init__(client, chains_of, content, [([point], [seed], dict(options), low_rank)
+                                                      for point, seed in zip(points, seeds, strict=True)],
                          None if progress is None else progress.report, ("nutpie",))
+
+    def had(self) -> list[Any]:
+        """Of the chains that have ended."""
+        return [chain for (chain,) in super().had()]
 
     def stop(self) -> None:
         """Let those that have not ended go."""
@@ -53,8 +57,9 @@ def _density(content: bytes) -> Callback:
     return Callback(saved.tape, [vector, *bound], saved, saved.__name__)
 
 
-def _chain(content: bytes, point: np.ndarray, seed: int, options: Mapping[str, Any], low_rank: bool,
-           say: Callable[[str], None] | None = None) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """One chain, on a worker."""
+def chains_of(content: bytes, points: Sequence[np.ndarray], seeds: Sequence[int], options: Mapping[str, Any],
+              low_rank: bool, say: Callable[[str], None] | None = None) -> list[tuple[np.ndarray, dict[
+                  str, np.ndarray]]]:
+    """Chains on a worker, one after the other."""
     progress = None if say is None else Forwarded(say)
-    return Chains(_density(content), [point], [seed], 1, options, low_rank, progress).wait()[0]
+    return Chains(_density(content), points, seeds, 1, options, low_rank, progress).wait()

@@ -1,0 +1,147 @@
+"""Modes of one posterior with each of many data sets: those of the same shapes side by side in one kernel."""
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from jitad.api.batch import batch
+from jitad.api.derivatives import hessian, jacobian
+from jitad.api.transforms import jit, value_and_grad
+from jitad.constraints.joint import flat_values_of, values_alone
+from jitad.distributed.keeper import program
+from jitad.distributed.tasks import Tasks
+from jitad.errors import EstimateWarning, JitadError, UnsupportedOperationError
+from jitad.export.saved import packed, unpacked
+from jitad.inference.density import NO_DENSITY, Density
+from jitad.inference.given import labels
+from jitad.inference.many.datasets import DataSets, axes_of, groups_of, stacked
+from jitad.inference.many.newton import Modes, best_modes
+
+Posterior = Any              # that of `jitad.inference.model`
+BLOCK = 32                   # data sets of one kernel
+FEW = 4                      # of one shape, for which no kernel for many is compiled
+SMALL = 50                   # free numbers up to which all Hessians are held at once
+SILENT: Any = {"on_mismatch": "silent"}
+
+
+def modes_of(post: Posterior, sets: DataSets, client: Any, seed: Any, start: Any, starts: int,
+             jacobian: bool) -> list[dict[Any, Any]]:
+    """A row for each data set: estimates and standard errors by element, value, whether it converged."""
+    density = post.density if jacobian else post.likelihood_density
+    given = None if start is None else post.free.vector(start, "the point to start from")
+    seeds = np.random.SeedSequence(seed).spawn(len(sets.values))
+    groups = groups_of(sets.values) if post.dim <= SMALL else []
+    if client is None:
+        groups = [group for group in groups if len(group) >= FEW]
+    elif sum(map(len, groups)) < len(sets.values):
+        raise UnsupportedOperationError(
+            f"fits go to workers for up to {SMALL} free numbers, and data that are arrays of numbers, floats, and "
+            "what all have the same; leave out client=, or use method=\"sample\"")
+    blocks = [numbers[i:i + BLOCK] for numbers in groups for i in range(0, len(numbers), BLOCK)]
+    sizes = [min(BLOCK, len(numbers)) for numbers in groups for _ in range(0, len(numbers), BLOCK)]
+    full = [block + [block[-1]] * (size - len(block)) for block, size in zip(blocks, sizes, strict=True)]
+    calls = [([seeds[i] for i in block], given, starts, post.dim, stacked([sets.values[i] for i in block]))
+             for block in full]
+    rows: list[dict[Any, Any] | None] = [None] * len(sets.values)
+    for block, found in zip(blocks, (_here if client is None else _there)(density, calls, client), strict=True):
+        for number, row in zip(block, _rows(post, found) if found is not None else [], strict=False):
+            rows[number] = row
+    return [_alone(post, data, seed, start, starts, jacobian) if row is None else row
+            for row, data in zip(rows, sets.values, strict=True)]
+
+
+# --- blocks ----------------------------------------------------------------------------------------------------
+
+def _functions(density: Density, data: Sequence[Any]) -> list[Any]:
+    axes = (0, *axes_of(tuple(data)))
+    return [batch(made(density.function, **SILENT), in_axes=axes, **SILENT) for made in (value_and_grad, hessian)]
+
+
+def _here(density: Density, calls: Sequence[Any], client: None) -> list[Modes | None]:
+    found: list[Modes | None] = []
+    for call in calls:
+        try:
+            found.append(_block(*_functions(density, call[-1]), *call))
+        except (*NO_DENSITY, JitadError):                        # each for itself, with words for what is wrong
+            found.append(None)
+    return found
+
+
+def _there(density: Density, calls: Sequence[Any], client: Any) -> list[Modes | None]:
+    tapes: dict[Any, tuple[bytes, bytes]] = {}
+    tasks = []
+    for call in calls:
+        seeds, _, _, dim, data = call
+        key = len(seeds), *((x.shape, x.dtype.str) if isinstance(x, np.ndarray) else x for x in data)
+        if key not in tapes:
+            points = np.full((len(seeds), dim), 0.1)
+            value, curvature = (packed(f.compile(points, *data)) for f in _functions(density, data))
+            for content in (value, curvature):
+                _require_one_way(unpacked(content, "the tape").tape.guards)
+            tapes[key] = value, curvature
+        tasks.append((*tapes[key], *call))
+    return Tasks(client, _remote, b"", tasks).wait()
+
+
+def _require_one_way(guards: Sequence[Any]) -> None:
+    if guards:
+        raise UnsupportedOperationError(f"the density takes different ways through its branches, at {guards[0].where},"
+                                        " of which a tape has one; use np.where, or leave out client=")
+
+
+def _remote(nothing: bytes, value: bytes, curvature: bytes, *call: Any) -> Modes | None:
+    """Runs on a worker."""
+    try:
+        return _block(program(value), program(curvature), *call)
+    except (*NO_DENSITY, JitadError):
+        return None
+
+
+def _block(both: Callable[..., Any], curvature: Callable[..., Any], seeds: Sequence[Any], given: np.ndarray | None,
+           starts: int, dim: int, data: Sequence[Any]) -> Modes:
+    data = [np.array(x) if isinstance(x, np.ndarray) else x for x in data]      # messages leave arrays unaligned
+    with np.errstate(all="ignore"):
+        return best_modes(lambda u: both(u, *data), lambda u: curvature(u, *data), given, seeds, dim, starts)
+
+
+def _rows(post: Posterior, found: Modes) -> list[dict[Any, Any] | None]:
+    """None where no mode was found."""
+    flat = flat_values_of(values_alone(post.free.blocks))
+    values, slopes = batch(jit(flat, **SILENT), **SILENT)(found.free), batch(jacobian(flat, **SILENT), **SILENT)(
+        found.free)
+    rows: list[dict[Any, Any] | None] = []
+    for i in range(len(found.free)):
+        if not found.found[i]:
+            rows.append(None)
+            continue
+        root = np.linalg.cholesky(-found.hessian[i])
+        errors = np.sqrt(np.sum(np.linalg.solve(root, slopes[i].T) ** 2, axis=0))
+        rows.append(_row(post, values[i], errors, float(found.value[i]), True, ""))
+    return rows
+
+
+# --- one by one --------------------------------------------------------------------------------------------------
+
+def _alone(post: Posterior, data: tuple[Any, ...], seed: Any, start: Any, starts: int, jacobian: bool) -> dict[
+        Any, Any]:
+    try:
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always", EstimateWarning)
+            fit = post.with_data(*data).optimise(start, starts=starts, seed=seed, jacobian=jacobian)
+    except JitadError as error:
+        nothing = np.full(sum(int(np.prod(shape)) for shape in post.shapes.values()), np.nan)
+        return _row(post, nothing, nothing, np.nan, False, str(error).splitlines()[0])
+    values, errors = (np.concatenate([np.ravel(x[name]) for name in post.shapes]) for x in (fit.values, fit.errors))
+    words = "; ".join(str(each.message) for each in said if issubclass(each.category, EstimateWarning))
+    return _row(post, values, errors, fit.value, fit.converged, words)
+
+
+def _row(post: Posterior, values: np.ndarray, errors: np.ndarray, value: float, converged: bool, problem: str) -> dict[
+        Any, Any]:
+    names = [label for name, shape in post.shapes.items() for label in labels(name, shape)]
+    return {**{("estimate", name): x for name, x in zip(names, values, strict=True)},
+            **{("error", name): x for name, x in zip(names, errors, strict=True)},
+            ("fit", "value"): value, ("fit", "converged"): bool(converged), ("fit", "problem"): problem}
