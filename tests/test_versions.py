@@ -9,7 +9,7 @@ import pytest
 from tests.helpers.sources import ALL_FILES, ROOT, parsed
 
 LOWEST = {"numpy": "2.4", "scipy": "1.17", "numba": "0.64"}
-# What differs between the public names of NumPy 2.2 with SciPy 1.16, older than the lowest, and those of NumPy 2.5 with SciPy 1.18.
+# Public names that differ between NumPy 2.2 with SciPy 1.16, older than the lowest, and NumPy 2.5 with SciPy 1.18.
 CHANGED = {
     "numpy": "in1d row_stack trapz", "numpy.strings": "slice", "numpy.linalg": "linalg", "numpy.fft": "helper",
     "scipy": "odr", "scipy.linalg": "kron", "scipy.special": "clpmn lpmn lpn sph_harm",
