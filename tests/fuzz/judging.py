@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jitad import JitadError, value_and_grad
+from jitad import InternalError, JitadError, TapeError, value_and_grad
 from jitad.call import ladder
 from jitad.call.ladder import under_way
 
@@ -78,6 +78,8 @@ def judge(f: Callable[..., Any], points: list[tuple[np.ndarray, np.ndarray]], te
     for number, (x, y) in enumerate(points):
         expected = quietly(f, x, y)
         found = quietly(compiled, x, y)
+        if isinstance(found, (InternalError, TapeError)):
+            return Verdict("different", f"{type(found).__name__}: {found}")     # no words for users
         if isinstance(found, JitadError):
             return Verdict("refused", f"{type(found).__name__}: {found}")
         if isinstance(found, ValueError) and "read-only" in str(found) and not isinstance(expected, Exception):

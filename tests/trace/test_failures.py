@@ -36,6 +36,7 @@ OPERATIONS = {
     "cholesky": lambda x: np.linalg.cholesky(matrix(x)),
     "cholesky upper": lambda x: np.linalg.cholesky(matrix(x), upper=True),
     "scipy cholesky": lambda x: scipy.linalg.cholesky(matrix(x), lower=True),
+    "solve of a definite matrix": lambda x: scipy.linalg.solve(matrix(x), B, assume_a="pos"),
     "cho_factor": lambda x: scipy.linalg.cho_solve(scipy.linalg.cho_factor(matrix(x)), B),
     "solve": lambda x: np.linalg.solve(singular(x), B),
     "solve of a matrix": lambda x: np.linalg.solve(singular(x), EYE),
@@ -62,7 +63,8 @@ def test_a_failure_that_is_caught(operation: Any) -> None:
 
 @pytest.mark.parametrize("operation", [
     lambda a: np.linalg.eigvalsh(a), lambda a: np.linalg.svd(a, compute_uv=False),
-    lambda a: np.linalg.pinv(a)], ids=["eigvalsh", "svd", "pinv"])
+    lambda a: np.linalg.pinv(a), lambda a: np.linalg.lstsq(a, B, rcond=None)[0]],
+    ids=["eigvalsh", "svd", "pinv", "lstsq"])
 def test_what_does_not_converge(operation: Any) -> None:
     def f(x: Any) -> Any:
         try:

@@ -41,7 +41,7 @@ def setitem(x: Any, index: Any, value: Any) -> None:
         x.home.write_at(where, fitting(x, value, where.shape, tuple(entries)).number)
     else:
         number = all(isinstance(e, int) for e in entries) and len(entries) == x.ndim
-        write(x, narrowed(x.window, lambda a: a[tuple(entries if number else dotted(entries))]), value, number)
+        write(x, narrowed(x.window, lambda a: a[tuple(dotted(entries))]), value, number)   # of a number, a view of it
 
 
 def dotted(entries: list[Any]) -> list[Any]:

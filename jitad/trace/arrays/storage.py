@@ -89,6 +89,11 @@ class Storage:
                 rival.lost = raiser or self._unknown(self.builder.where())
                 rival.version += 1
 
+    @property
+    def others(self) -> list[Storage]:
+        """The storages that may be the same memory."""
+        return [rival for known, _ in self.rivals if (rival := known()) is not None]
+
     def _unknown(self, where: Where | None) -> Raiser:
         """What raises where an array is read that a write, at `where`, may have changed."""
         def raise_() -> NoReturn:

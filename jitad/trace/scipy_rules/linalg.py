@@ -58,6 +58,8 @@ def solve(a: Any, b: Any, lower: bool = False, overwrite_a: bool = False, overwr
         a = half + np.swapaxes(np.tril(a, -1) if lower else np.triu(a, 1), -1, -2)
     elif kind != "general":
         raise refused(a, f"scipy.linalg.solve with assume_a={assume_a!r}", "leave assume_a out")
+    if kind == "pos":                                               # LinAlgError where it is not
+        return cho_solve((rows.cholesky(a), True), b, check_finite=False)
     a = np.swapaxes(a, -1, -2) if transposed else a
     return with_columns(rows.solve, a, b, b.ndim == 1)
 

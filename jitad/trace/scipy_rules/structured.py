@@ -170,11 +170,18 @@ def _column_and_row(c_or_cr: Any) -> Any:
 @substitute("scipy.linalg", "solve_toeplitz")
 def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Any:
     """By a general factorization, in cubic time."""
-    lifted = lift_with(b, *(c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr,)))
-    require_finite(check_finite, lifted)
+    lifted = _finite(check_finite, c_or_cr, b)
     matrix = _column_and_row(c_or_cr) if builder_in(c_or_cr) is not None else as_value(
         lifted.builder, _plain_toeplitz(c_or_cr))
     return np.linalg.solve(matrix, lifted)
+
+
+def _finite(check: bool, c_or_cr: Any, b: Any) -> Any:
+    """The right side on the tape; ValueError unless it and the matrix are finite, if that is asked."""
+    parts = c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr,)
+    lifted = lift_with(b, *parts)
+    require_finite(check, lifted, *(as_value(lifted.builder, part) for part in parts))
+    return lifted
 
 
 def _plain_toeplitz(c_or_cr: Any) -> Any:
@@ -185,8 +192,7 @@ def _plain_toeplitz(c_or_cr: Any) -> Any:
 
 @substitute("scipy.linalg", "matmul_toeplitz")
 def matmul_toeplitz(c_or_cr: Any, x: Any, check_finite: bool = False, workers: Any = None) -> Any:
-    lifted = lift_with(x, *(c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr,)))
-    require_finite(check_finite, lifted)
+    lifted = _finite(check_finite, c_or_cr, x)
     matrix = _column_and_row(c_or_cr) if builder_in(c_or_cr) is not None else _plain_toeplitz(c_or_cr)
     return matrix @ lifted
 

@@ -41,6 +41,7 @@ class Aliases:
                 for leaf in _arrays(names[name]):
                     if identity_of(leaf) == one and (home := storage_of(self.run.recorder, leaf, trace=True)):
                         self._shared.setdefault(name, {})[id(home)] = home
+        self._join_rivals(names)
 
     def begin(self) -> None:
         """At the head of a step."""
@@ -58,6 +59,7 @@ class Aliases:
             if any(one == id(stored.storage) for stored in run.stored):
                 run.marks.unfit(run.known, "two of its variables are one array")
             self._join(found)
+        self._join_rivals(names)
         for slot in run.slots:
             if slot.name in names and slot.name not in run.known.stored:
                 self.note(slot.name, names[slot.name])
@@ -81,6 +83,18 @@ class Aliases:
                     if one is not None and one in wanted:
                         found.setdefault(one, []).append(slot.name)
         return found
+
+    def _join_rivals(self, names: dict[str, Any]) -> None:
+        """Variables of which NumPy decides, by a layout, whether they are one array."""
+        found: dict[int, tuple[str, Storage]] = {}
+        for slot in self.run.slots:
+            for leaf in _arrays(names.get(slot.name)) if slot.name not in self.run.known.stored else ():
+                if (storage := getattr(leaf, "storage", None)) is not None:
+                    found[id(storage)] = slot.name, storage
+        for name, storage in found.values():
+            for rival in storage.others:
+                if id(rival) in found:
+                    self._join([name, found[id(rival)][0]])
 
     def _join(self, names: Sequence[str]) -> None:
         """These are one array, and so may be what each of them has shared one with."""
@@ -143,12 +157,12 @@ class Aliases:
         if type(array) is LocalArray:
             older = array.memory.serial < self._memories
             storage = storage_of(run.recorder, array, trace=older)
-            return [] if storage is None else [storage] if older else _rivals(storage)
+            return [] if storage is None else [storage] if older else storage.others
         storage = array.storage
         if storage is None:
             return [] if array.number >= run.since else [array.home]
         older = storage.born < run.moment or storage.made < run.since
-        return [storage] if older else _rivals(storage)
+        return [storage] if older else storage.others
 
     def tie(self, name: str, value: Any) -> None:
         """A placeholder for the variable, or what it is after the loop."""
@@ -168,10 +182,6 @@ def _arrays(value: Any) -> Iterator[Any]:
     for leaf in () if type(value) is Poison else leaves_of(value)[0]:
         if is_array(leaf) and leaf.ndim:
             yield leaf
-
-
-def _rivals(storage: Storage) -> list[Storage]:
-    return [rival for known, _ in storage.rivals if (rival := known()) is not None]
 
 
 def is_lost(leaf: Any) -> bool:

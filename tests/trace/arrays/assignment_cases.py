@@ -134,7 +134,10 @@ def integers(x):
     a[:] = x * 3
     b = np.zeros(5, np.float32)
     b[1:] = a[:-1] * 0.1
-    return np.sum(a * x) + b[2]
+    c = np.outer(x, x)
+    c[np.int64(0), 1] = 0.5                      # NumPy's integers are indices as Python's are
+    c[np.argmax([1, 2]), np.uint8(2)] *= x[3]
+    return np.sum(a * x) + b[2] + np.sum(c)
 
 
 def rows(x):

@@ -40,6 +40,8 @@ FUNCTIONS = {
     "polar": lambda x: sl.polar(matrix(x))[0],
     "solve_banded": lambda x: sl.solve_banded((1, 1), np.stack([x * 0.1, np.full(3, 4.0), x * 0.2]), B),
     "solveh_banded": lambda x: sl.solveh_banded(np.stack([x * 0.1, np.full(3, 4.0)]), B),
+    "solve_toeplitz": lambda x: sl.solve_toeplitz(x * np.array([4.0, 0.5, 0.2]), B),
+    "solve_toeplitz b": lambda x: sl.solve_toeplitz(([3.0, 1.0, 0.0], [3.0, 0.5, 0.0]), x),
     "solve_sylvester": lambda x: sl.solve_sylvester(matrix(x), EYE, EYE),
     "solve_continuous_lyapunov": lambda x: sl.solve_continuous_lyapunov(EYE, matrix(x)),
     "solve_discrete_lyapunov": lambda x: sl.solve_discrete_lyapunov(0.1 * EYE, matrix(x)),

@@ -295,3 +295,20 @@ def test_a_copy_in_each_step_does_not_begin_the_recording_again_without_end():
     g = jitad.jit(f)
     for x in (np.array([0.1, 0.2]), np.array([0.9, 0.5]), np.array([0.01, 0.0])):
         np.testing.assert_allclose(g(x), f(x), rtol=1e-14)
+
+
+def test_what_may_share_memory_at_the_end_of_a_step_may_share_it_after_the_loop():
+    """NumPy decides by the layout of `joined` whether `flat` is a view of it."""
+    def f(x):
+        s = 0.0
+        for i in range(4):
+            if x[i] > 0:
+                joined = np.hstack([np.outer(x, x), np.outer(x, x)]) * (i + 1.0)
+                flat = np.reshape(joined, (-1, 1))
+            else:
+                s = s + x[i]
+        flat[0, 0] = 7.0
+        return np.sum(joined) + np.sum(flat) + s
+
+    with pytest.raises(jitad.MutationError, match="may or may not share"):
+        jitad.jit(f)(np.array([0.3, -0.2, 1.1, 0.7]))

@@ -208,6 +208,8 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
         raise np.linalg.LinAlgError("Incompatible dimensions")
     dtype = np.result_type(as_float(a).dtype, as_float(b).dtype)
     a, b = cast(a, dtype), cast(b, dtype)
+    if not np.isfinite(a).all():
+        raise np.linalg.LinAlgError("SVD did not converge in Linear Least Squares")
     rcond = static(max(a.shape) * eps(a) if rcond is None else rcond, a, "numpy.linalg.lstsq with a traced rcond")
     x, residuals, rank, s = least_squares(a, b, float(rcond) if rcond >= 0 else eps(a), vector_residuals=True)
     return x, residuals, cast(rank, np.int32), s
