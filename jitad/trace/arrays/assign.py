@@ -1,6 +1,7 @@
 """Writing into traced arrays: ``a[i] = v`` and in-place operators."""
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,10 @@ def fitting(x: Any, value: Any, shape: tuple[int, ...], index: tuple[Any, ...]) 
         if extra > 0 and index and all(n == 1 for n in value.shape[:extra]):
             value = slice_dims(value, (*(0,) * extra, *(slice(None),) * len(shape)))
         if extra > 0 and not index:
-            raise ValueError("setting an array element with a sequence.")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                np.zeros(1)[0] = np.zeros(value.shape)             # its own errors: of one element, older ones take it
+            return cast(value.reshape(()), x.dtype)
         try:
             np.broadcast_to(stand_in(value.shape), shape)
         except ValueError:

@@ -29,6 +29,7 @@ from jitad.trace.numpy_rules.algebra.factors import (
 )
 from jitad.trace.numpy_rules.algebra.factors import svd as numpy_svd
 from jitad.trace.numpy_rules.algebra.linalg import check_square, norm, with_columns
+from jitad.trace.scipy_rules.linalg import CHECKS_RIGHT
 from jitad.trace.substitutes import substitute
 from jitad.trace.ufuncs import as_float
 
@@ -273,12 +274,13 @@ def solve_discrete_lyapunov(a: Any, q: Any, method: Any = None) -> Any:
     """``X = A X A^T + Q``: for sides below 10 as one system, else as a continuous equation."""
     a, q = lift_all(a, q)
     a, n = check_square(a), a.shape[-1]
-    require_finite(True, a, q)
+    direct = (str(method).lower() if method is not None else "direct" if n < 10 else "bilinear") == "direct"
+    require_finite(True, a, *((q,) if CHECKS_RIGHT or not direct else ()))
     dtype = np.dtype(np.float64)                                   # SciPy's, also of float32
     a, q = cast(a, dtype), cast(q, dtype)
     if method is not None and str(method).lower() not in ("bilinear", "direct"):
         raise ValueError(f"Unknown solver {method}")
-    if (method or ("direct" if n < 10 else "bilinear")).lower() == "direct":
+    if direct:
         whole = np.eye(n * n, dtype=dtype) - np.kron(a, a)
         return drop(rows.solve(whole, expand_dims(q.reshape(n * n), (1,))), (1,)).reshape(n, n)
     one = np.eye(n, dtype=dtype)

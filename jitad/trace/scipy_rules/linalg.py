@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy
 
 from jitad.primitives import linalg as rows
 from jitad.trace.attempts import require_finite
@@ -11,6 +12,8 @@ from jitad.trace.dispatch import builder_in, lift_all, refused
 from jitad.trace.numpy_rules import functions as numpy_functions  # noqa: F401  (fills the table)
 from jitad.trace.numpy_rules.algebra.linalg import check_square, det, inv, with_columns
 from jitad.trace.substitutes import substitute
+
+CHECKS_RIGHT = np.lib.NumpyVersion(scipy.__version__) >= "1.17.0"       # whether `solve` does for NaN on the right
 
 
 @substitute("scipy.linalg", "solve_triangular")
@@ -50,7 +53,7 @@ def solve(a: Any, b: Any, lower: bool = False, overwrite_a: bool = False, overwr
           check_finite: bool = True, assume_a: Any = None, transposed: bool = False) -> Any:
     a, b = lift_all(a, b)
     a = check_square(a)
-    require_finite(check_finite, a, b)
+    require_finite(check_finite, a, *((b,) if CHECKS_RIGHT else ()))
     kind = {None: "general", "gen": "general", "symmetric": "sym", "hermitian": "sym", "her": "sym",
             "positive definite": "pos"}.get(assume_a, assume_a)
     if kind in ("sym", "pos"):                                      # only one triangle is read

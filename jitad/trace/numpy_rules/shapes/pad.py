@@ -23,6 +23,8 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     if callable(mode):
         raise refused(builder, "numpy.pad with a function as mode", "use one of NumPy's modes or np.concatenate")
     if isinstance(pad_width, dict):
+        if builder_in(pad_width) is None:
+            np.pad(stand_in(a.shape), pad_width)                    # which older ones do not take
         pad_width = [pad_width.get(d, pad_width.get(d - a.ndim, 0)) for d in range(a.ndim)]
         pad_width = [(w, w) if np.ndim(w) == 0 else w for w in pad_width]
     if builder_in(pad_width) is not None:

@@ -152,14 +152,14 @@ def _cross(name: str, x: Any, y: Any, fs: Any, window: Any, nperseg: Any, noverl
 
 
 @substitute(MODULE, "csd")
-def csd(x: Any, y: Any, fs: Any = 1.0, window: Any = "hann_periodic", nperseg: Any = None, noverlap: Any = None,
+def csd(x: Any, y: Any, fs: Any = 1.0, window: Any = "hann", nperseg: Any = None, noverlap: Any = None,
         nfft: Any = None, detrend: Any = "constant", return_onesided: bool = True, scaling: str = "density",
         axis: int = -1, average: str = "mean") -> Any:
     return _cross("csd", x, y, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average)
 
 
 @substitute(MODULE, "welch")
-def welch(x: Any, fs: Any = 1.0, window: Any = "hann_periodic", nperseg: Any = None, noverlap: Any = None,
+def welch(x: Any, fs: Any = 1.0, window: Any = "hann", nperseg: Any = None, noverlap: Any = None,
           nfft: Any = None, detrend: Any = "constant", return_onesided: bool = True, scaling: str = "density",
           axis: int = -1, average: str = "mean") -> Any:
     return _cross("welch", x, x, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average)
@@ -181,7 +181,7 @@ def periodogram(x: Any, fs: Any = 1.0, window: Any = "boxcar", nfft: Any = None,
 
 
 @substitute(MODULE, "coherence")
-def coherence(x: Any, y: Any, fs: Any = 1.0, window: Any = "hann_periodic", nperseg: Any = None, noverlap: Any = None,
+def coherence(x: Any, y: Any, fs: Any = 1.0, window: Any = "hann", nperseg: Any = None, noverlap: Any = None,
               nfft: Any = None, detrend: Any = "constant", axis: int = -1) -> Any:
     options = (fs, window, nperseg, noverlap, nfft, detrend)
     frequencies, p = _cross("coherence", x, y, *options, axis=axis)
@@ -215,7 +215,7 @@ def _with_frequencies_at(result: Any, axis: int) -> Any:
 
 
 @substitute(MODULE, "stft")
-def stft(x: Any, fs: Any = 1.0, window: Any = "hann_periodic", nperseg: Any = 256, noverlap: Any = None,
+def stft(x: Any, fs: Any = 1.0, window: Any = "hann", nperseg: Any = 256, noverlap: Any = None,
          nfft: Any = None, detrend: Any = False, return_onesided: bool = True, boundary: Any = "zeros",
          padded: bool = True, axis: int = -1, scaling: str = "spectrum") -> Any:
     if scaling not in ("psd", "spectrum"):
@@ -228,7 +228,7 @@ def stft(x: Any, fs: Any = 1.0, window: Any = "hann_periodic", nperseg: Any = 25
 
 
 @substitute(MODULE, "spectrogram")
-def spectrogram(x: Any, fs: Any = 1.0, window: Any = ("tukey_periodic", 0.25), nperseg: Any = None,
+def spectrogram(x: Any, fs: Any = 1.0, window: Any = ("tukey", 0.25), nperseg: Any = None,
                 noverlap: Any = None, nfft: Any = None, detrend: Any = "constant", return_onesided: bool = True,
                 scaling: str = "density", axis: int = -1, mode: str = "psd") -> Any:
     if mode not in ("psd", "complex", "magnitude"):
