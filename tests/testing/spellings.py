@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 
 import numpy as np
 
@@ -70,27 +71,56 @@ def with_defaults(value, expression, count):
 
 # Options whose results SciPy leaves open: the other triangle of a factor, signs of vectors, how near is near enough.
 OPEN = {"cho_factor", "eigh", "lambertw", "odeint"}
+# Steps of another method, to the same tolerances (README); memory as it was found.
+OTHERS = ("method='BDF'", "method='LSODA'", "mode='empty'")
 
 
-def with_others(value, expression, count):
-    """The expression with each option as another than what it is when left out."""
+def texts_of(value, parameter):
+    """The texts that the documentation of a function names where it tells of an option."""
+    lines, told, inside = (inspect.getdoc(value) or "").split("\n"), "", False
+    for line in lines:
+        head = line.split(":")[0]
+        if line[:1].strip():
+            inside = parameter.name in [word.strip("* ") for word in head.split(",")]
+        told += line + "\n" if inside else ""
+    found = dict.fromkeys(re.findall(r"['\"‘`]([A-Za-z][A-Za-z_-]*)['\"’`]", told))
+    return [text for text in found if text != parameter.default] if isinstance(parameter.default, str) or "{'" in told or (
+        "'" in told.split("\n")[0]) else []
+
+
+def with_option(expression, whole, option):
+    """The expression with an option in its call of the function; None if there is no such call."""
+    start = expression.find(whole + "(")
+    depth, at = 0, start + len(whole)
+    while start >= 0 and at < len(expression):
+        depth += (expression[at] in "([{") - (expression[at] in ")]}")
+        if not depth:
+            return f"{expression[:at]}, {option}{expression[at:]}"
+        at += 1
+    return None
+
+
+def with_others(value, expression, whole):
+    """The expression with each option as another than what it is when left out: numbers, flags and axes, and all texts
+    that are documented."""
+    if isinstance(value, np.ufunc) and value not in (np.exp, np.add):      # one rule takes the options of all ufuncs
+        return []
     try:
-        parameters = [*inspect.signature(value).parameters.values()][count:]
+        parameters = inspect.signature(value).parameters.values()
     except (TypeError, ValueError):
         return []
     found = []
     for p in parameters:
         if p.name == "where" or p.kind not in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY):
             continue
+        others = texts_of(value, p)
         if p.name == "axis":
-            others = [0, -1]
-        elif isinstance(p.default, bool):
-            others = [not p.default]
-        else:
-            others = [p.default + 1] if isinstance(p.default, int) else [p.default + 0.5] if isinstance(
-                p.default, float) else []
-        found += [f"{expression[:-1]}, {p.name}={other!r})" for other in others]
-    return found
+            others += [0, -1]
+        elif isinstance(p.default, (bool, int, float)):
+            others += [not p.default if isinstance(p.default, bool) else p.default + (
+                1 if isinstance(p.default, int) else 0.5)]
+        found += [with_option(expression, whole, f"{p.name}={other!r}") for other in others]
+    return [text for text in found if text is not None]
 
 
 def values_of(result):
@@ -118,9 +148,11 @@ def wrong_with(text, args):
 def differing_options(module, name, value):
     """The calls with other options that are wrong, and how many were tried."""
     call = None if name in OPEN else good_call(module, name)
-    if call is None or not call[0].endswith(")") or call[0].count("(") > 1:
+    if call is None:
         return [], 0
-    texts = [text for text in with_others(value, call[0], len(call[1])) if plain_error(text, call[1]) is None]
+    whole = f"{module.replace('numpy', 'np', 1)}.{name}"
+    texts = [text for text in with_others(value, call[0], whole)
+             if not any(other in text for other in OTHERS) and plain_error(text, call[1]) is None]
     wrong = [(text, wrong_with(text, call[1])) for text in texts]
     return [f"{text}: {what}" for text, what in wrong if what is not None], len(texts)
 

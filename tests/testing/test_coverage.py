@@ -110,7 +110,7 @@ def test_every_function_keeps_to_its_standing(module):
 
 def test_every_spelling_is_the_same_call():
     """By an imported name, an alias, as a method, and with each option as what it is when left out; with flags, axes
-    and numbers at other values it gives what NumPy gives."""
+    and numbers at other values, and with each text that is documented, it gives what NumPy gives."""
     wrong, tried, optional = [], 0, 0
     for module in coverage.NAMESPACES:
         if module.startswith("numpy.polynomial.") and not module.endswith(("chebyshev", "hermite_e")):
@@ -122,7 +122,7 @@ def test_every_spelling_is_the_same_call():
                 found, count = differing_options(module, name, value)
                 wrong, optional = wrong + found, optional + count
     assert not wrong, "\n".join(wrong)
-    assert tried > 2500 and optional > 500
+    assert tried > 2500 and optional > 1200
 
 
 def test_methods_of_arrays():

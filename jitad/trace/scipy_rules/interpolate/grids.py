@@ -209,4 +209,5 @@ def regular_grid(points: Any, values: Any, method: str = "linear", bounds_error:
 @substitute("scipy.interpolate", "interpn")
 def interpn(points: Any, values: Any, xi: Any, method: str = "linear", bounds_error: bool = True,
             fill_value: Any = np.nan) -> Any:
-    return regular_grid(points, values, method, bounds_error, fill_value)(xi)
+    found = regular_grid(points, values, method, bounds_error, fill_value)(xi)
+    return np.reshape(found, (1, *np.shape(found))) if np.ndim(found) == np.ndim(values) - len(points) else found
