@@ -154,8 +154,8 @@ Made from the code by `python -m jitad coverage COVERAGE.md`, for {versions}.
 made of plain arguments; no derivative flows, and a branch on a traced one is guarded. **Refused**: an error that names
 the function, your line and the way out; nothing is frozen silently. Names are used in any spelling: the tests call what
 is differentiated as an attribute, by an imported name, by an alias, as a method where there is one, and with each
-option given as what it is when left out, and with flags, axes and numbers at other values. Other functions run as they
-are, and raise where they need a number.
+option given as what it is when left out, with flags, axes and numbers at other values, and with each text that is
+documented. Other functions run as they are, and raise where they need a number.
 """
 
 

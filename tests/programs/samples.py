@@ -6,7 +6,7 @@ import statistics
 from statistics import NormalDist
 
 import numpy as np
-from scipy import stats
+from scipy import linalg, stats
 
 from tests.programs.table import P3, Table
 
@@ -71,4 +71,17 @@ rows("attributes of a kernel density", lambda x: x * plane.factor + plane.n + pl
 rows("argument of numbers", lambda x: np.angle(x - 1.0) * x, P3)
 rows.refused("fsum of opposite infinities", lambda x: math.fsum([math.inf * x[0], -math.inf]), P3, raises=ValueError, says=("inf in fsum",))
 rows.refused("samples of a normal", lambda x: NormalDist(x[0], 1.0).samples(3)[0], P3, says=("draws random numbers", "samples.py"))
-rows.refused("a kernel density drawn", lambda x: kde.resample(3)[0, 0] * x[0], P3, says=("gaussian_kde.resample", "samples.py"))
+rows.refused("a kernel density drawn", lambda x: kde.resample(3)[0, 0] * x[0], P3, says=("gaussian_kde.resample", "np.linalg.cholesky(kde.covariance) @ z", "samples.py"))
+rows("what the refusal says instead of drawing", lambda x: (lambda k: k.dataset[:, [0, 2]] + np.linalg.cholesky(k.covariance) @ np.array([[0.3, -1.0]]))(
+    stats.gaussian_kde(a * x[0])), P3)
+rows("kernel densities integrated", lambda x: (lambda k: [k.integrate_gaussian(x[1], x[2]), k.integrate_box_1d(0.0, x[1]), k.integrate_kde(kde)])(
+    stats.gaussian_kde(a * x[0])), P3)
+rows("kernel densities of two dimensions", lambda x: (lambda k: [k.marginal(1)(x), k.marginal([-1, 0]).logpdf(points[:, :2]), k.integrate_gaussian(x[:2], np.eye(2)),
+                                                                 k.integrate_kde(plane)])(stats.gaussian_kde(points * x[0])), P3)
+rows("a function for the bandwidth", lambda x: stats.gaussian_kde(a * x[0], lambda k: k.scotts_factor() * x[1] + k.n ** -0.5)(x), P3)
+
+tall = np.array([[0.5, 1.0], [2.0, -0.3], [-1.0, 0.7], [0.2, 3.0]])
+rows("a box of two dimensions", lambda x: stats.gaussian_kde(points * x[0]).integrate_box([-1.0, -0.5], [0.5, x[1]]), P3)
+rows("lu of a tall matrix", lambda x: [*linalg.lu(tall * x[0] + x[1]), linalg.lu_factor(tall - x[2])], P3)
+rows("lu of a wide matrix", lambda x: [*linalg.lu(tall.T * x[0] + x[1]), linalg.lu_factor(tall.T - x[2])], P3)
+rows("lu of many, permuted", lambda x: linalg.lu(np.stack([tall * x[0], tall - x[1]]), permute_l=True), P3)

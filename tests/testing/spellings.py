@@ -84,8 +84,8 @@ def texts_of(value, parameter):
             inside = parameter.name in [word.strip("* ") for word in head.split(",")]
         told += line + "\n" if inside else ""
     found = dict.fromkeys(re.findall(r"['\"‘`]([A-Za-z][A-Za-z_-]*)['\"’`]", told))
-    return [text for text in found if text != parameter.default] if isinstance(parameter.default, str) or "{'" in told or (
-        "'" in told.split("\n")[0]) else []
+    named = isinstance(parameter.default, str) or "{'" in told or "'" in told.split("\n")[0]
+    return [text for text in found if named and text != parameter.default]
 
 
 def with_option(expression, whole, option):

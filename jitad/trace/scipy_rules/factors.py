@@ -207,32 +207,44 @@ def qr(a: Any, overwrite_a: bool = False, lwork: Any = None, mode: str = "full",
 
 
 def factored(a: Any, name: str, check_finite: bool) -> tuple[Any, Any]:
-    """Both LU factors in one matrix, and the order of rows."""
+    """Both LU factors in one matrix, and the order of rows. The order follows from as many columns as there are steps;
+    a wide matrix has its further columns divided by L, a tall one its further rows by U."""
     a = matrices(a)
-    if a.shape[-1] != a.shape[-2]:
-        raise refused(a, f"scipy.linalg.{name} of matrices that are not square", "use square ones")
     require_finite(check_finite, a)
-    order = rows.lu_order(a)
-    return rows.lu(a, order), order
+    m, n = a.shape[-2:]
+    if m < n:
+        both, order = factored(a[..., :m], name, False)
+        lower = triangle(both, lower=True, strict=True) + np.eye(m, dtype=both.dtype)
+        further = rows.solve_triangular(lower, rows.permuted(a[..., m:], order), lower=True)
+        return np.concatenate([both, further], -1), order
+    order = rows.lu_order(a if m == n else np.concatenate([a, np.zeros((*a.shape[:-1], m - n), a.dtype)], -1))
+    if m == n:
+        return rows.lu(a, order), order
+    a = rows.permuted(a, order)
+    top = rows.lu(a[..., :n, :], rows.lu_order(a[..., :n, :]))
+    below = rows.solve_triangular(triangle(top, lower=False), mT(a[..., n:, :]), lower=False, trans=True)
+    return np.concatenate([top, mT(below)], -2), order
 
 
 @substitute("scipy.linalg", "lu")
 def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True,
        p_indices: bool = False) -> Any:
     both, order = factored(a, "lu", check_finite)
-    n = both.shape[-1]
-    lower, upper = triangle(both, lower=True, strict=True) + np.eye(n, dtype=both.dtype), triangle(both, lower=False)
+    m, n = both.shape[-2:]
+    k = min(m, n)
+    lower = np.tril(both[..., :k], -1) + np.eye(m, k, dtype=both.dtype)
+    upper = np.triu(both[..., :k, :])
     if permute_l or p_indices:
         inverse = inverse_order(order)
         return (rows.permuted(lower, inverse), upper) if permute_l else (cast(inverse, np.int32), lower, upper)
-    p = expand_dims(order, (order.ndim - 1,)) == np.arange(n)[:, None]
+    p = expand_dims(order, (order.ndim - 1,)) == np.arange(m)[:, None]
     return cast(p, both.dtype), lower, upper
 
 
 @substitute("scipy.linalg", "lu_factor")
 def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     both, order = factored(a, "lu_factor", check_finite)
-    return both, cast(rows.lu_pivots(order), np.int32)
+    return both, cast(rows.lu_pivots(order), np.int32)[..., :min(both.shape[-2:])]
 
 
 @substitute("scipy.linalg", "lu_solve")
