@@ -91,6 +91,44 @@ def _sections(zpk: Zpk, reference: tuple[Any, Any, Any]) -> Any:
     return np.stack(rows)
 
 
+def _paired(zpk: Zpk, reference: tuple[Any, Any, Any]) -> Any:
+    """Second-order sections of any digital filter, paired as `scipy.signal.zpk2sos` says of the ``nearest``: from the
+    last section on, the pole that is nearest to the unit circle with its conjugate, or the next such real one, and the
+    zero that is nearest to it. What is nearest is taken from `reference`, and asked of the traced roots by a guard."""
+    zeros, poles, gain = zpk
+    known: list[list[Any]] = [list(reference[0]), list(reference[1])]
+    roots = [list(zeros), list(poles)]
+    if len(known[1]) % 2:
+        known, roots = [[*k, 0.0] for k in known], [[*r, 0.0] for r in roots]
+    whole = [np.round(np.asarray(k, complex), 14) for k in known]
+    left = [[i for i, r in enumerate(k) if r.imag >= 0] for k in whole]
+    holds, rows = [np.abs(np.imag(r)) > 1e-9 if k.imag else np.abs(np.imag(r)) <= 1e-9
+                   for side in (0, 1) for k, r in zip(whole[side], roots[side], strict=True)], []
+
+    def take(side: int, distance: Callable[[Any], Any], only_real: bool = False) -> int:
+        usable = [i for i in left[side] if not (only_real and whole[side][i].imag)]
+        best = min(usable, key=lambda i: distance(whole[side][i]))
+        holds.extend(distance(roots[side][best]) <= distance(roots[side][i]) + 1e-9 for i in usable if i != best)
+        left[side].remove(best)
+        return best
+
+    def two(side: int, first: int, distance: Callable[[Any], Any]) -> Any:
+        root = whole[side][first]
+        second = take(side, distance, True) if not root.imag else int(np.argmin(np.abs(whole[side] - np.conj(root))))
+        return _polynomial([roots[side][first], roots[side][second]])
+    while left[1]:
+        to_circle = lambda r: np.abs(1.0 - np.abs(r))
+        pole = take(1, to_circle)
+        there, traced = whole[1][pole], roots[1][pole]
+        near = lambda r, there=there, traced=traced: np.abs(r - (there if isinstance(r, complex) else traced))
+        denominator, zero = two(1, pole, to_circle), take(0, near)
+        rows.insert(0, np.concatenate([two(0, zero, near), denominator]))
+    pairs_the_same = [bool(h) for h in holds]                                            # recorded branches
+    assert all(pairs_the_same)
+    rows[0] = rows[0] * np.concatenate([np.stack([lifted(gain)] * 3), np.ones(3)])
+    return np.stack(rows)
+
+
 def _design(name: str, N: Any, plain: dict[str, Any], Wn: Any, btype: str, analog: bool, output: str, fs: Any) -> Any:
     from scipy import signal
 
@@ -111,7 +149,7 @@ def _design(name: str, N: Any, plain: dict[str, Any], Wn: Any, btype: str, analo
         edges = edges if fs is None else 2.0 * edges / fs
         require((edges > 0) & (edges < 1), ValueError(
             "Digital filter critical frequencies must be 0 < Wn < " + ("1" if fs is None else f"fs/2 (fs={fs})")))
-        edges = 4.0 * np.tan(np.pi * edges / 2.0)
+        share, edges = edges, 4.0 * np.tan(np.pi * edges / 2.0)
     elif fs is not None:
         raise ValueError("fs cannot be specified for an analog filter")
     z, p, k = prototypes[name](N, *plain.values())
@@ -125,8 +163,11 @@ def _design(name: str, N: Any, plain: dict[str, Any], Wn: Any, btype: str, analo
     if output != "sos":
         raise ValueError(f"'{output}' is not a valid output form.")
     if pair or len(z) or analog or name == "bessel":
-        raise refused(this_recorder(), f"{MODULE}.{name} of this kind with traced frequencies and output='sos'",
-                      "use output='ba', or frequencies that are static values")
+        if analog or not this_recorder().knows(share.number):
+            raise refused(this_recorder(), f"{MODULE}.{name} of this kind with traced frequencies and output='sos'",
+                          "use output='ba', or frequencies that are static values")
+        at = np.asarray(this_recorder().concrete(share.number))
+        return _paired(found, getattr(signal, name)(N, *plain.values(), at, kind, output="zpk"))
     return _sections(found, getattr(signal, name)(N, *plain.values(), 0.3, kind, output="zpk"))
 
 

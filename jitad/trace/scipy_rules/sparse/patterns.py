@@ -67,6 +67,23 @@ def compressed(lines: np.ndarray, count: int) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(np.bincount(lines, minlength=count))]).astype(np.int32)
 
 
+def picked(places: Places, kind: type, key: Any) -> tuple[np.ndarray, Places | None] | None:
+    """The numbers of the elements that a key picks, and their places, None of a number; of a sparse vector nothing."""
+    from scipy.sparse import coo_array, issparse
+
+    count = len(places.rows)
+    if len(places.ordered(by_columns=False)[0].rows) < count:
+        return None
+    numbers = kind(coo_array((np.arange(1, count + 1), (places.rows, places.columns)), shape=places.shape))[key]
+    if not issparse(numbers):
+        found = np.asarray(numbers).reshape(-1)
+        return found[found > 0] - 1, None
+    if numbers.ndim != 2:
+        return None
+    found = numbers.tocoo()
+    return found.data - 1, Places(found.shape, found.row, found.col)
+
+
 def expanded(indptr: np.ndarray) -> np.ndarray:
     """The line of each element."""
     return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))

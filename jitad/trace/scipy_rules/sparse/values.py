@@ -20,7 +20,7 @@ from jitad.primitives.sparse import sparse_columns, sparse_rows
 from jitad.trace.arrays.indexing import boxed
 from jitad.trace.dispatch import as_value, builder_in, detached, noted_line, plain, refused
 from jitad.trace.scipy_rules.classes import lifted, this_recorder
-from jitad.trace.scipy_rules.sparse.patterns import Places, compressed, expanded, joined, pairs, stacked, taken
+from jitad.trace.scipy_rules.sparse.patterns import Places, compressed, expanded, joined, pairs, picked, stacked, taken
 
 __all__ = ["PARTS", "TracedSparse", "as_sparse", "is_sparse", "kind_of", "made_of", "real_of"]
 
@@ -366,6 +366,16 @@ class TracedSparse:
                 len(places.rows))), places.rows, places.columns)
         return made_of(format, self.is_array, self.places, taken(self._parts[0], np.arange(len(self.places.rows))))
 
+    def __getitem__(self, key: Any) -> Any:
+        """The rows and columns of a plain key, as SciPy picks them."""
+        able = self.traced and self.format in ("csr", "csc") and builder_in(plain(key)) is None
+        found = picked(self.places, self._kind, plain(key)) if able else None
+        if found is None:
+            return _refusing("__getitem__")(self, key)
+        positions, places = found
+        data = taken(self._parts[0], positions)
+        return made_of(self.format, self.is_array, places, data) if places is not None else lifted(data.sum())
+
     def __len__(self) -> int:
         raise TypeError("sparse array length is ambiguous; use getnnz() or shape[0]")
 
@@ -383,5 +393,5 @@ def _refusing(name: str) -> Callable[..., Any]:
     return operator
 
 
-for _name in "pow rpow rtruediv getitem setitem iter bool eq ne lt le gt ge imul iadd isub".split():
+for _name in "pow rpow rtruediv setitem iter bool eq ne lt le gt ge imul iadd isub".split():
     setattr(TracedSparse, f"__{_name}__", _refusing(f"__{_name}__"))

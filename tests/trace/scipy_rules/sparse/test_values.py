@@ -101,8 +101,20 @@ BLOCKS = sps.bsr_array(np.eye(4))
 TRUE = sps.csr_array(np.eye(5, dtype=bool))
 
 
+def test_rows_columns_and_elements_are_picked():
+    matrix = sps.csr_matrix(np.arange(12.0).reshape(3, 4) * (np.arange(12).reshape(3, 4) % 2))
+
+    def picked(A):
+        return (A[1:, 1:] @ np.ones(3)).sum() + A[2, 3] * A[0, 1] + A[0, 0] + A.tocsc()[:, [3, 1]].toarray()[1, 0] + (
+            A[np.array([True, False, True])].sum() + A[1].toarray().sum() + A[[0, 1], [1, 3]].sum())
+    value, slope = jitad.value_and_grad(lambda p: picked(matrix * p))(2.0)
+    step = picked(matrix * 2.001) - picked(matrix * 1.999)
+    np.testing.assert_allclose([value, slope], [picked(matrix * 2.0), step / 0.002], rtol=1e-10)
+
+
 @pytest.mark.parametrize(("words", "function"), [
     ("`/` of a csr_array", lambda x: A / x), ("__getitem__", lambda x: A[0] @ x),
+    ("__getitem__", lambda x: (A * x[0])[x > 0] @ x),
     ("out=", lambda x: A.toarray(out=x)), (".tolil", lambda x: A.tolil() @ x),
     (".sum called", lambda x: A.sum(dtype=float) * x), ("Boolean", lambda x: TRUE @ (x > 0)),
 ])
