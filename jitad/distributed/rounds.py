@@ -12,9 +12,11 @@ from jitad.distributed.keeper import Keeper, Key
 from jitad.distributed.kinds import KINDS, names_of
 from jitad.distributed.shards import Data, Leaves, joined, signature
 from jitad.errors import ClusterError, SignatureError
-from jitad.export.saved import packed, unpacked
+from jitad.export.saved import packed, reader, unpacked
 
 TRIES = 64                   # rounds of one evaluation, each of which brings a tape that was missing or a loss
+CHANGED = ("has changed since the first evaluation, and workers have tapes with its old value; make the function again "
+           "or pass it as data")
 
 
 class Example(NamedTuple):
@@ -33,11 +35,12 @@ class Rounds:
         self.held: dict[Actor, set[int]] = {}
         self.seconds: dict[str, float] = {}
         self.tapes: dict[Key, list[bytes]] = {}
-        self.captured: dict[str, np.ndarray] = {}
+        self.captured: dict[tuple[str, ...], tuple[Callable[[], Any], list[np.ndarray]]] = {}     # by their names
         self.lock = threading.RLock()
 
     def evaluate(self, kind: str, inputs: tuple[np.ndarray, ...]) -> Leaves:
         """As `Engine.evaluate`."""
+        self._require_unchanged()
         key = kind, *(x.shape for x in inputs)
         recorded: set[int] = set()
         for _ in range(TRIES + 2 * len(self.sources)):
@@ -104,9 +107,11 @@ class Rounds:
     def _teach(self, key: Key, example: Example, inputs: tuple[np.ndarray, ...]) -> None:
         """Record with the data of a shard, and send the tape to all."""
         function = KINDS[key[0]](self.function, len(example.data))
-        content = packed(function.compile(inputs[0], *example.data, *inputs[1:]))
-        self._require_same(unpacked(content, "the tape").captured)
+        compiled = function.compile(inputs[0], *example.data, *inputs[1:])
+        content = packed(compiled)
+        captured = unpacked(content, "the tape").captured
         with self.lock:
+            self.captured.setdefault(tuple(captured), (reader(compiled), list(captured.values())))
             key = *key, signature(example.data)
             known = self.tapes.setdefault(key, [])
             if content not in known:
@@ -116,12 +121,15 @@ class Rounds:
     def _spread(self, actors: list[Actor], lessons: list[tuple[Key, bytes]]) -> None:
         self._round([(actor, "learn", lesson) for lesson in lessons for actor in actors])
 
-    def _require_same(self, captured: dict[str, np.ndarray]) -> None:
-        for name, value in captured.items():
-            known = self.captured.setdefault(name, value)
-            if known.shape != value.shape or known.tobytes() != value.tobytes():
-                raise SignatureError(f"`{name}`, which the log-likelihood reads, has changed since the first evaluation"
-                                     ", and workers have tapes with its old value; make the function again")
+    def _require_unchanged(self) -> None:
+        """Raise `SignatureError` if what the log-likelihood reads is no longer what the tapes were recorded with."""
+        for names, (read, known) in self.captured.items():
+            now = read()
+            if now is None:
+                raise SignatureError(f"what the log-likelihood reads {CHANGED}")
+            for name, before, value in zip(names, known, map(np.asarray, now), strict=True):
+                if before.shape != value.shape or before.tobytes() != value.tobytes():
+                    raise SignatureError(f"`{name}`, which the log-likelihood reads, {CHANGED}")
 
 
 def _shares(numbers: list[int], loads: dict[Actor, int]) -> dict[Actor, list[int]]:

@@ -50,14 +50,15 @@ def sharded(log_likelihood: Callable[..., Any], shards: Sequence[Any], prior: Ca
     Sums are trees in a fixed order: a result is the same bit for bit, on any number of workers (of one kind of
     processor), in any order of their answers, and after one of them was lost. Then its shards go to others,
     and the round is done again. What travels is the tape, as `CompiledTape.save` writes it, not the function; captured
-    values are those of the first evaluation. The way in which a branch goes may differ between shards and points.
+    values must stay those of the first evaluation. The way in which a branch goes may differ between shards and points.
 
     A function that loads a shard is sent by cloudpickle. Memory of a worker is freed when the object is gone.
 
     Raises
     ------
     ArgumentTypeError, SignatureError
-        For shards, functions or a client that are none, before anything is sent.
+        For shards, functions or a client that are none, before anything is sent; with `client`, for captured values
+        that have changed.
     NonFiniteError
         In an evaluation at finite numbers that gives NaN, if data of a shard are NaN or infinite: with the number of
         the shard and the row.

@@ -9,7 +9,7 @@ import io
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -160,6 +160,13 @@ def packed(compiled: CompiledTape) -> bytes:
     content = io.BytesIO()
     _pack(content, *_parts(compiled))
     return content.getvalue()
+
+
+def reader(compiled: CompiledTape) -> Callable[[], tuple[Any, ...] | None]:
+    """What gives the captured values as they are now, in the order of `SavedTape.captured`; None if something else that
+    the function reads is no longer what it was. It does not keep the arguments."""
+    specialization, target = compiled._specialization, compiled.function.subject.target
+    return lambda: specialization.captured(target)
 
 
 def packed_density(name: str, tape: Tape, inputs: Sequence[Any]) -> bytes:

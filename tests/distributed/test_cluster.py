@@ -78,10 +78,16 @@ def test_faults_are_named_with_shard_and_worker(client):
 
 def test_captured_values_that_change_are_refused(client, monkeypatch):
     f = jitad.sharded(likelihood, SHARDS, client=client)
-    f(T)
+    before = f(T)
     monkeypatch.setitem(globals(), "SCALE", np.array(3.0))
-    with pytest.raises(jitad.SignatureError, match="has changed since the first evaluation"):
-        f.hvp(T, V)
+    for call in (lambda: f(V), lambda: f.hvp(T, V)):
+        with pytest.raises(jitad.SignatureError, match=r"`SCALE`, which the .* has changed since the first evaluation"):
+            call()
+    monkeypatch.setitem(globals(), "SCALE", 2)               # no array any more
+    with pytest.raises(jitad.SignatureError, match=r"reads.* has changed since the first evaluation"):
+        f(V)
+    monkeypatch.undo()
+    assert f(T) == before
 
 
 def test_other_versions_are_refused(client, monkeypatch):
