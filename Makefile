@@ -84,10 +84,12 @@ $(BESIDE)/%-venv/.ready: $(VENV)/.test
 	@$(PY) -m pip --python $(@D)/bin/python install --quiet --no-compile --editable '.[$*]'
 	@touch $@
 
-# Build the wheel, install it alone into an empty environment, lend it the dependencies, and take a gradient.
+# Build the sdist and of it the wheel, check what they say of themselves, install the wheel alone into an empty
+# environment, lend it the dependencies, and take a gradient.
 wheel: $(VENV)/.test
 	@rm -rf build/lib build/bdist.* build/wheel build/wheel-venv && mkdir -p build
-	@$(PY) -m build --wheel --no-isolation --outdir build/wheel . > build/wheel.log 2>&1 || { cat build/wheel.log; exit 1; }
+	@$(PY) -m build --no-isolation --outdir build/wheel . > build/wheel.log 2>&1 || { cat build/wheel.log; exit 1; }
+	@$(PY) -m twine check --strict build/wheel/*
 	@$(PY) -m venv --without-pip build/wheel-venv
 	@$(PY) -m pip --python build/wheel-venv/bin/python install --quiet --no-deps build/wheel/jitad-*.whl
 	@$(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \

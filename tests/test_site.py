@@ -20,10 +20,16 @@ PAGES = [path for path in sorted(SITE.rglob("*.md")) if "```python" in path.read
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
-def test_examples_run_as_they_are_printed(path, tmp_path):
-    blocks = re.findall(r"^```python\n(.*?)^```$", path.read_text(), re.DOTALL | re.MULTILINE)
+def test_examples_run_as_they_are_printed(path, tmp_path, monkeypatch):
+    """Tutorials make the picture that they show."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    text = path.read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     (tmp_path / "page.py").write_text("\n".join(blocks))
     runpy.run_path(str(tmp_path / "page.py"))
+    for picture in re.findall(r"^!\[.+\]\((.+)\)$", text, re.MULTILINE):
+        assert (tmp_path / picture).exists() and (path.parent / picture).stat().st_size < 100_000
 
 
 def test_the_reference_has_every_public_name():
