@@ -65,8 +65,14 @@ def numeric(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, parent: n
             value = row[i]
             row[i] = 0.0
             end = starts[i] + filled[i]
-            for p in range(starts[i], end):
-                row[rows[p]] -= below[p] * value
+            begin, size = starts[i], filled[i]
+            if size and rows[end - 1] - rows[begin] == size - 1:           # rows without a gap: a dense part
+                there, column = row[rows[begin]:], below[begin:end]
+                for q in range(size):                                      # from 0, so that it is vectorised
+                    there[q] -= column[q] * value
+            else:
+                for p in range(begin, end):
+                    row[rows[p]] -= below[p] * value
             factor = value / diagonal[i]
             pivot -= factor * value
             rows[end] = k
@@ -102,7 +108,7 @@ def spread(starts: np.ndarray, rows: np.ndarray, below: np.ndarray, diagonal: np
         x[j] = total
 
 
-@njit(cache=True)
+@njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
 def inverse(starts: np.ndarray, rows: np.ndarray, below: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
     """The elements of the inverse at the places of L, by columns, and then its diagonal."""
     n, count = len(diagonal), len(rows)
@@ -114,12 +120,19 @@ def inverse(starts: np.ndarray, rows: np.ndarray, below: np.ndarray, diagonal: n
             sums[a] = 0.0
         for a in range(size):
             k, factor = rows[begin + a], below[begin + a]
-            sums[a] += factor * found[count + k]
-            for p in range(starts[k], starts[k + 1]):
-                b = place[rows[p]]
-                if b >= 0:
-                    sums[b] += factor * found[p]
-                    sums[a] += below[begin + b] * found[p]
+            total, first, rest = factor * found[count + k], starts[k], starts[k + 1] - starts[k]
+            if rest == size - a - 1:                        # the rows of column k are those of column j below k
+                into, column, known = sums[a + 1:], below[begin + a + 1:], found[first:]
+                for q in range(rest):
+                    into[q] += factor * known[q]
+                    total += column[q] * known[q]
+            else:
+                for p in range(first, first + rest):
+                    b = place[rows[p]]
+                    if b >= 0:
+                        sums[b] += factor * found[p]
+                        total += below[begin + b] * found[p]
+            sums[a] += total
         total = 1.0 / diagonal[j]
         for a in range(size):
             found[begin + a] = -sums[a]
