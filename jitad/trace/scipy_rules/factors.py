@@ -244,7 +244,8 @@ def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite:
 @substitute("scipy.linalg", "lu_factor")
 def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     both, order = factored(a, "lu_factor", check_finite)
-    return both, cast(rows.lu_pivots(order), np.int32)[..., :min(both.shape[-2:])]
+    pivots: Any = cast(rows.lu_pivots(order), np.int32)
+    return both, pivots[..., :min(both.shape[-2:])]
 
 
 @substitute("scipy.linalg", "lu_solve")
