@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from jitad.cache.keys.identity import Target
@@ -16,9 +17,10 @@ from jitad.call.request.results import Result
 from jitad.call.request.sameness import named_objects
 from jitad.compile.llvm.fork_guard import gate
 from jitad.passes.differentiate.solutions import jacobian
+from jitad.passes.optimise.logsums import factored
 from jitad.passes.optimise.rewrites import optimised
 from jitad.passes.reroll.reroll import reroll
-from jitad.tape.builder import Value
+from jitad.tape.builder import Builder, Value
 from jitad.trace.captures.asked import FRESH
 from jitad.trace.leaves import aval_of, is_complex, packed_all
 from jitad.trace.pytree import objects_in
@@ -43,6 +45,7 @@ def build(target: Target, request: Request, arguments: Arguments, loops: Loops |
                                          asked=recording.asked)
             recording = found
         with no_fault(f"it differentiated `{name}`"):
+            recording = _rewritten(recording, factored)
             outputs, labels, result = requested(recording, request, example, name)
             tape = optimised(recording.builder, outputs, labels)
             if levels:
@@ -120,8 +123,13 @@ def derivation(recording: Recording, request: Request, arguments: Arguments, nam
 
 def rerolled(recording: Recording, most: int | None = None) -> Recording:
     """The recording with its loops as scans; `most` as for `reroll`."""
+    return _rewritten(recording, partial(reroll, most=most))
+
+
+def _rewritten(recording: Recording, change: Callable[[Builder, list[Value]], list[Value]]) -> Recording:
+    """The recording on the builder on which a pass has written it anew."""
     parts = (recording.argument_inputs, recording.captured_inputs, recording.outputs)
-    values = reroll(recording.builder, [v for part in parts for v in part], most=most)
+    values = change(recording.builder, [v for part in parts for v in part])
     if not values or values[0].builder is recording.builder:
         return recording
     rest = iter(values)

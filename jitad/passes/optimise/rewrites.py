@@ -319,10 +319,15 @@ def _shrunk(value: Value, shape: tuple[int, ...]) -> Value:
 
 @rewrites("contract")
 def _contract(node: Node, a: Value, b: Value, spec: str) -> Value | None:
-    """Transposes go into the letters, powers of two leave."""
+    """Transposes go into the letters, powers of two leave; a product with ones is a sum."""
     left, rest = spec.split(",")
     right, out = rest.split("->")
     for place, (x, letters) in enumerate(((a, left), (b, right))):
+        other, others = ((b, right), (a, left))[place]
+        if number_of(x) == 1.0 and set(letters) <= set(others + out) and len(set(others)) == len(others):
+            kept = [c for c in others if c in out]
+            total = reduce_sum(other, tuple(i for i, c in enumerate(others) if c not in out))
+            return view(total, node.aval.shape, tuple((0, ((out.index(c), 1),)) for c in kept))
         factor = _small_power(x)
         if factor is not None:
             bare = x.builder.value(factor[0])
