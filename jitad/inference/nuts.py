@@ -61,12 +61,19 @@ def settings_of_one(options: Mapping[str, Any], low_rank: bool, seed: int) -> An
     """nutpie's settings of one chain. Raises `SignatureError` for options that there are not."""
     kind = library().PyNutsSettings
     settings = (kind.LowRank if low_rank else kind.Diag)(seed)
-    settings.num_chains = 1
-    for name, value in options.items():
-        if name not in dir(settings):
-            known = ", ".join(n for n in dir(settings) if not n.startswith("_") and n[0].islower())
-            raise SignatureError(f"nutpie has no option {name!r}; it has {known}")
-        setattr(settings, name, value)
+    updated = not hasattr(settings, "num_tune")          # from nutpie 0.16.9 on they are not attributes
+    known = settings.as_dict()["settings"] if updated else dir(settings)
+    for name, value in {"num_chains": 1, **options}.items():
+        try:
+            if updated:
+                settings.update({name: value})
+            elif name in known:
+                setattr(settings, name, value)
+            else:
+                raise AttributeError(name)
+        except AttributeError:
+            names = ", ".join(n for n in known if not n.startswith("_") and n[0].islower())
+            raise SignatureError(f"nutpie has no option {name!r}; it has {names}") from None
     return settings
 
 
@@ -105,7 +112,8 @@ class Chains:
                 dim, sizes, {}, lambda seed: point, lambda *args, **kwargs: None)
             shown = library.ProgressType.none() if self.progress is None else library.ProgressType.template_callback(
                 RATE, TEMPLATE, 1, self.progress.of(number))
-            return library.PySampler.from_pymc(settings, 1, model, shown, library.PyStorage.arrow())
+            callback = () if hasattr(settings, "num_tune") else (None, 500)     # none; in milliseconds
+            return library.PySampler.from_pymc(settings, 1, model, shown, *callback, library.PyStorage.arrow())
         except (AttributeError, TypeError) as error:
             raise SamplerError(f"the installed nutpie cannot take what jitad compiles ({error}). Install {VERSIONS}, "
                                "or a newer jitad.") from error
@@ -175,9 +183,10 @@ def _finished(sampler: Any) -> bool:
 
 
 def _array(column: Any, dim: int) -> np.ndarray:
-    """A column of an arrow table as an array; of lists, with a row of NaN for each that is missing."""
+    """A column of an arrow table as an array, with NaN for what is missing; of lists, with a row of them."""
     if not str(column.type).count("List"):
-        return np.array(column.to_numpy())
+        return np.array(column.to_numpy() if not column.null_count else [
+            np.nan if value is None else value for value in column.to_pylist()])
     if not column.null_count:
         from arro3.core import list_flatten
 

@@ -137,6 +137,7 @@ def from_logp(
         "compiled_expand_func": expand,
         "initial_point_func": functools.partial(_initial_point, density, free, theta0, jitter),
         "shared_data": {},
+        "shared_var_keys": {},
         "user_data": _UserData(compiled.data),
         "n_expanded": sum(math.prod(shape) for shape in stored.values()),
         "shape_info": (list(stored), _slices(stored), list(stored.values())),

@@ -72,7 +72,8 @@ NUMPY = [
     ("tensorsolve axes", lambda x, y: np.linalg.tensorsolve(
         np.moveaxis((np.eye(6) * 4 + x).reshape(2, 3, 6), 2, 0), y, axes=(0,)), ((6, 6), (2, 3))),
     ("linalg.cross", np.linalg.cross, ((4, 3), (4, 3))), ("cross", lambda x, y: np.cross(x, y, axis=0), (PAIR)),
-    ("cross 2-3", np.cross, ((4, 2), (3,))), ("cross axes", lambda x, y: np.cross(x, y, 0, 1, 0), ((3, 4), (4, 3))),
+    *((("cross 2-3", np.cross, ((4, 2), (3,))),) if np.lib.NumpyVersion(np.__version__) < "2.5.0" else ()),
+    ("cross axes", lambda x, y: np.cross(x, y, 0, 1, 0), ((3, 4), (4, 3))),
     ("multi_dot", lambda x, y: np.linalg.multi_dot([x, y, x]), (PAIR)),
     ("matrix_power -3", lambda x: np.linalg.matrix_power(spd(x), -3), (BATCH,)),
 ]

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -323,8 +324,9 @@ def cross_of(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, 
     if axis is not None:
         axisa = axisb = axisc = axis
     a, b = np.moveaxis(a, axisa, -1), np.moveaxis(b, axisb, -1)
-    if a.shape[-1] not in (2, 3) or b.shape[-1] not in (2, 3):
-        raise ValueError("incompatible dimensions for cross product\n(dimension must be 2 or 3)")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        np.cross(np.zeros(a.shape[-1:]), np.zeros(b.shape[-1:]))   # NumPy's own errors: newer ones take no two numbers
     p, q = ([x[..., i] for i in range(x.shape[-1])] for x in (a, b))
     last = p[0] * q[1] - p[1] * q[0]
     if len(p) == len(q) == 2:
