@@ -5,6 +5,7 @@ import ast
 import subprocess
 import sys
 
+from tests.helpers.light import LINALG
 from tests.helpers.sources import FILES, FLOORS, MODULES, ROOT, circles, graph, imports, parsed, private_uses, room_of
 
 STRANGERS = [("compile", "trace")]                  # rooms on different floors that do not know each other either
@@ -77,7 +78,7 @@ def test_numba_lives_in_one_room():
 
 
 def test_importing_jitad_is_light():
-    heavy = ("numba", "scipy.linalg", "scipy.stats", "scipy.optimize", "nutpie", "pandas")
+    heavy = (*LINALG, "numba", "scipy.stats", "scipy.optimize", "nutpie", "pandas")
     code = f"import jitad, sys; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.strip() == "[]"

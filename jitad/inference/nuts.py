@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib.machinery
 import importlib.util
+import inspect
 import sys
 import threading
 import time
@@ -21,7 +22,7 @@ import numpy as np
 from jitad.compile.entry.expansion import copying
 from jitad.errors import SamplerError, SignatureError
 
-VERSIONS = "nutpie 0.16.6 to 0.16.8"
+VERSIONS = "nutpie 0.16.6 to 0.16.11"
 LISTS = {"store_gradient": ("gradient",), "store_mass_matrix": ("mass_matrix_inv",), "store_divergences": (
     "divergence_start", "divergence_start_gradient", "divergence_end", "divergence_momentum")}
 DIMENSION = "unconstrained_parameter"
@@ -61,19 +62,13 @@ def settings_of_one(options: Mapping[str, Any], low_rank: bool, seed: int) -> An
     """nutpie's settings of one chain. Raises `SignatureError` for options that there are not."""
     kind = library().PyNutsSettings
     settings = (kind.LowRank if low_rank else kind.Diag)(seed)
-    updated = not hasattr(settings, "num_tune")          # from nutpie 0.16.9 on they are not attributes
-    known = settings.as_dict()["settings"] if updated else dir(settings)
-    for name, value in {"num_chains": 1, **options}.items():
+    settings.num_chains = 1
+    for name, value in options.items():
         try:
-            if updated:
-                settings.update({name: value})
-            elif name in known:
-                setattr(settings, name, value)
-            else:
-                raise AttributeError(name)
-        except AttributeError:
-            names = ", ".join(n for n in known if not n.startswith("_") and n[0].islower())
-            raise SignatureError(f"nutpie has no option {name!r}; it has {names}") from None
+            setattr(settings, name, value)
+        except (AttributeError, ValueError) as error:
+            raise SignatureError(f"nutpie has no option {name!r}; it has those of nutpie.sample, such as maxdepth and "
+                                 f"store_gradient ({error})") from None
     return settings
 
 
@@ -112,9 +107,11 @@ class Chains:
                 dim, sizes, {}, lambda seed: point, lambda *args, **kwargs: None)
             shown = library.ProgressType.none() if self.progress is None else library.ProgressType.template_callback(
                 RATE, TEMPLATE, 1, self.progress.of(number))
-            callback = () if hasattr(settings, "num_tune") else (None, 500)     # none; in milliseconds
-            return library.PySampler.from_pymc(settings, 1, model, shown, *callback, library.PyStorage.arrow())
-        except (AttributeError, TypeError) as error:
+            given = {"settings": settings, "cores": 1, "model": model, "progress_type": shown, "extra_callback": None,
+                     "extra_callback_rate": RATE, "store": library.PyStorage.arrow()}
+            begin = library.PySampler.from_pymc         # newer versions have more parameters
+            return begin(**{name: given[name] for name in inspect.signature(begin).parameters})
+        except (AttributeError, KeyError, TypeError) as error:
             raise SamplerError(f"the installed nutpie cannot take what jitad compiles ({error}). Install {VERSIONS}, "
                                "or a newer jitad.") from error
 
@@ -167,8 +164,9 @@ class Chains:
             words = str(error).split("Stack backtrace")[0].strip()
             raise SamplerError(f"chain {number} stopped, where the density raised the error that is printed above, or "
                                f"by a fault of nutpie: {words}") from None
-        names = [name for name in statistics[0].column_names if name != "chain" and (
-            name in self.lists or not str(statistics[0].column(name).type).count("List"))]
+        kinds = {name: str(statistics[0].column(name).type) for name in statistics[0].column_names if name != "chain"}
+        names = [name for name, kind in kinds.items() if not kind.count("Utf8") and (
+            name in self.lists or not kind.count("List"))]
         return _array(draws[0].column("u"), self.dim), {name: _array(statistics[0].column(name), self.dim)
                                                         for name in names}
 
@@ -183,10 +181,9 @@ def _finished(sampler: Any) -> bool:
 
 
 def _array(column: Any, dim: int) -> np.ndarray:
-    """A column of an arrow table as an array, with NaN for what is missing; of lists, with a row of them."""
+    """A column of an arrow table as an array, with NaN, or a row of them, for each item that is missing."""
     if not str(column.type).count("List"):
-        return np.array(column.to_numpy() if not column.null_count else [
-            np.nan if value is None else value for value in column.to_pylist()])
+        return np.array(column.to_pylist(), float) if column.null_count else np.array(column.to_numpy())
     if not column.null_count:
         from arro3.core import list_flatten
 

@@ -8,10 +8,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
+from inspect import signature
 from typing import Any
 
-from jitad.trace.dispatch import COMPLEX, RESULTS, builder_in, complex_in, name_of, noted_line, plain, repeated, settled
+from jitad.trace.dispatch import (
+    COMPLEX,
+    RESULTS,
+    builder_in,
+    complex_in,
+    name_of,
+    noted_line,
+    plain,
+    refused,
+    repeated,
+    settled,
+)
 
 
 class Substitutes(dict[Any, Callable[..., Any]]):
@@ -94,7 +106,28 @@ def _replacement(original: Callable[..., Any], impl: Callable[..., Any]) -> Call
         if builder is None:
             return _Watch.by(impl, original, args, kwargs) if impl in CALLING else original(*args, **kwargs)
         chosen = COMPLEX.substitute(original, impl) if complex_in(args, kwargs) else impl
-        args, kwargs = settled(original, impl, args, kwargs)
+        args, kwargs = settled(original, impl, args, _known(original, chosen, builder, kwargs))
         with noted_line(builder):
             return chosen(*args, **kwargs) if builder_in(args, kwargs) is not None else original(*args, **kwargs)
     return replacement
+
+
+def _known(original: Callable[..., Any], rule: Callable[..., Any], builder: Any,
+           kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The options that the rule has. Those of newer libraries are refused, but at what they are by default."""
+    known, there = _options(rule), _options(original)
+    beyond = kwargs.keys() & (there.keys() - known.keys()) if known is not None and there is not None else ()
+    for name in beyond:
+        if kwargs[name] is not there[name] and kwargs[name] != there[name]:
+            raise refused(builder, f"{name_of(original)} with {name}={kwargs[name]!r}", "leave the option out")
+    return {name: value for name, value in kwargs.items() if name not in beyond}
+
+
+@cache
+def _options(function: Callable[..., Any]) -> dict[str, Any] | None:
+    """The defaults of the parameters by name; None where it takes any, or does not say."""
+    try:
+        parameters = signature(function).parameters.values()
+    except ValueError:                                  # written in C
+        return None
+    return None if any(p.kind is p.VAR_KEYWORD for p in parameters) else {p.name: p.default for p in parameters}

@@ -10,6 +10,7 @@ import numpy as np
 
 from jitad import cache, jit, jit_grad, value_and_grad
 from jitad.call.rungs import stored
+from tests.helpers.light import LINALG
 
 x3, x5 = np.array([1.0, 2.0, 3.0]), np.linspace(-1.0, 1.0, 5)
 A = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]])
@@ -105,7 +106,7 @@ def main():
     results = {case: outcome(case) for case in CASES}
     info = cache.info()
     modules = ("numba", "jitad.compile.entry.kernel", "jitad.compile.lower.lower", "jitad.compile.emit.llvm",
-               "scipy.linalg", "scipy.special")
+               *LINALG, "scipy.special")
     print(json.dumps({"build": stored._build(), "results": results, "compiles": info.compiles, "misses": info.misses,
                       "modules": [m for m in modules if m in sys.modules]}))
 

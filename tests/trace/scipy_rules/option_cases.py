@@ -30,8 +30,9 @@ L = "scipy.linalg."
 r = np.diag([1.0, 2.0, 3.5, 5.0]) + 0.2 * rng.normal(size=(4, 4))
 g = rng.normal(size=(4, 4))
 MATRICES = [
-    ("np.linalg.eig(x)", r), ("np.linalg.eig(x)", g), ("np.linalg.eigvals(x)", r.astype("f4")),
-    ("np.linalg.eigvals(np.stack([x, 2 * x]))", g), ("np.linalg.eig(x)", g[:3]), ("np.abs(np.roots(x))", v),
+    ("[np.real(part) for part in np.linalg.eig(x)]", r), ("[np.real(part) for part in np.linalg.eig(x)]", g),
+    ("np.real(np.linalg.eigvals(x))", r.astype("f4")), ("np.real(np.linalg.eigvals(np.stack([x, 2 * x])))", g),
+    ("np.linalg.eig(x)", g[:3]), ("np.abs(np.roots(x))", v),
     ("np.roots(x)", np.zeros(2)), (f"np.real({L}eig(x)[0]), np.imag({L}eig(x)[1])", r),
     (f"np.imag({L}eigvals(x))", g),
     (f"np.abs({L}eig(x, right=False))", g), (f"{L}eigvals(x)", g[:3]), (f"{L}logm(x)", r @ r.T),

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
@@ -70,14 +69,17 @@ def decomposed(a: Any, UPLO: str, **params: bool) -> Any:
     return rows.eigh(a, upper=True, **params) if UPLO.upper() == "U" else rows.eigh(a, **params)
 
 
+_REAL = np.linalg.eigvals(np.eye(1)).dtype.kind == "f"       # before NumPy 2.5, where all are real
+
+
 @implements(np.linalg.eig)
 def eig(a: Any) -> Any:
-    return eigen_pairs(rows.eig(check_square(as_float(lift_all(a)[0]))))
+    return eigen_pairs(rows.eig(check_square(as_float(lift_all(a)[0]))), _REAL)
 
 
 @implements(np.linalg.eigvals)
 def eigvals(a: Any) -> Any:
-    return eigen_values(rows.eig(check_square(as_float(lift_all(a)[0]))))
+    return eigen_values(rows.eig(check_square(as_float(lift_all(a)[0]))), _REAL)
 
 
 def eigen_values(y: Any, real: bool = True) -> Any:
@@ -318,15 +320,17 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     return cross_of(x1, x2, axis=axis)
 
 
+_CROSSED = (2, 3) if np.lib.NumpyVersion(np.__version__) < "2.5.0" else (3,)       # dimensions of vectors
+
+
 @implements(np.cross)
 def cross_of(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None) -> Any:
     a, b = lift_all(a, b)
     if axis is not None:
         axisa = axisb = axisc = axis
     a, b = np.moveaxis(a, axisa, -1), np.moveaxis(b, axisb, -1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        np.cross(np.zeros(a.shape[-1:]), np.zeros(b.shape[-1:]))   # NumPy's own errors: newer ones take no two numbers
+    if a.shape[-1] not in _CROSSED or b.shape[-1] not in _CROSSED:
+        np.cross(np.zeros(a.shape[-1]), np.zeros(b.shape[-1]))        # raises
     p, q = ([x[..., i] for i in range(x.shape[-1])] for x in (a, b))
     last = p[0] * q[1] - p[1] * q[0]
     if len(p) == len(q) == 2:

@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from jitad.primitives import linalg as rows
 from jitad.primitives.core import cast
 from jitad.tape.builder import Value
 from jitad.trace.dispatch import SOMETIMES, as_value, builder_in, call, implements, lift_all, refused
+from jitad.trace.numpy_rules.algebra.factors import eigen_values
 from jitad.trace.numpy_rules.shapes.shape import at_least
 
 
@@ -147,7 +149,7 @@ def roots(p: Any) -> Any:
     if not n:
         return np.zeros(zeros)
     companion = np.concatenate([(-p[1:] / p[0])[None], np.eye(n)[:-1]], axis=0)
-    found = call(np.linalg.eigvals, companion)
+    found = eigen_values(rows.eig(companion)) if isinstance(companion, Value) else call(np.linalg.eigvals, companion)
     return np.concatenate([found, np.zeros(zeros)]) if zeros else found
 
 
