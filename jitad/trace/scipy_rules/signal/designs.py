@@ -102,8 +102,9 @@ def _paired(zpk: Zpk, reference: tuple[Any, Any, Any]) -> Any:
         known, roots = [[*k, 0.0] for k in known], [[*r, 0.0] for r in roots]
     whole = [np.round(np.asarray(k, complex), 14) for k in known]
     left = [[i for i, r in enumerate(k) if r.imag >= 0] for k in whole]
-    holds, rows = [np.abs(np.imag(r)) > 1e-9 if k.imag else np.abs(np.imag(r)) <= 1e-9
-                   for side in (0, 1) for k, r in zip(whole[side], roots[side], strict=True)], []
+    rows: list[Any] = []
+    holds: list[Any] = [np.abs(np.imag(r)) > 1e-9 if k.imag else np.abs(np.imag(r)) <= 1e-9
+                        for side in (0, 1) for k, r in zip(whole[side], roots[side], strict=True)]
 
     def take(side: int, distance: Callable[[Any], Any], only_real: bool = False) -> int:
         usable = [i for i in left[side] if not (only_real and whole[side][i].imag)]
