@@ -116,7 +116,9 @@ def _known(original: Callable[..., Any], rule: Callable[..., Any], builder: Any,
            kwargs: dict[str, Any]) -> dict[str, Any]:
     """The options that the rule has. Those of newer libraries are refused, but at what they are by default."""
     known, there = _options(rule), _options(original)
-    beyond = kwargs.keys() & (there.keys() - known.keys()) if known is not None and there is not None else ()
+    if known is None or there is None:
+        return kwargs
+    beyond = kwargs.keys() & (there.keys() - known.keys())
     for name in beyond:
         if kwargs[name] is not there[name] and kwargs[name] != there[name]:
             raise refused(builder, f"{name_of(original)} with {name}={kwargs[name]!r}", "leave the option out")
