@@ -75,10 +75,7 @@ def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, le
 
     def step(body: Body, carry: Any) -> tuple[Any, Any]:
         elements = [None if x is None else body.element(x, path) for x, path in zip(walked, paths, strict=True)]
-        result = f(carry, unflatten(tree, elements))
-        if not isinstance(result, tuple) or len(result) != 2:
-            raise TypeError(f"the function of a scan must return (carry, y), not {type(result).__name__}")
-        return result
+        return _pair(f(carry, unflatten(tree, elements)))
     return _recorded(recorder, step, init, steps, reverse, checkpoint=checkpoint)
 
 
@@ -225,12 +222,18 @@ def _length(leaves: Sequence[Any], paths: Sequence[str], length: int | None) -> 
     return next(iter(found.values()))
 
 
+def _pair(result: Any) -> tuple[Any, Any]:
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise TypeError(f"the function of a scan must return (carry, y), not {type(result).__name__}")
+    return result
+
+
 def _run(f: Callable[..., Any], init: Any, leaves: list[Any], tree: TreeDef, steps: int,
          reverse: bool) -> tuple[Any, Any]:
     rows: list[list[Any]] = []
     shape = None
     for t in reversed(range(steps)) if reverse else range(steps):
-        init, y = f(init, unflatten(tree, [None if x is None else x[t] for x in leaves]))
+        init, y = _pair(f(init, unflatten(tree, [None if x is None else x[t] for x in leaves])))
         row, shape = leaves_of(y)
         rows.append(row)
     if shape is None:
@@ -243,7 +246,7 @@ def _run(f: Callable[..., Any], init: Any, leaves: list[Any], tree: TreeDef, ste
 def _empty(f: Callable[..., Any], init: Any, leaves: list[Any], tree: TreeDef) -> Any:
     """What a loop of no step stacks: arrays of length zero, of the shapes that a step on zeros gives."""
     with np.errstate(all="ignore"):
-        y = f(init, unflatten(tree, [None if x is None else np.zeros(x.shape[1:], x.dtype) for x in leaves]))[1]
+        y = _pair(f(init, unflatten(tree, [None if x is None else np.zeros(x.shape[1:], x.dtype) for x in leaves])))[1]
     row, shape = leaves_of(y)
     return unflatten(shape, [None if x is None else np.zeros((0, *np.shape(x)), np.asarray(x).dtype) for x in row])
 

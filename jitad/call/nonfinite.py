@@ -43,6 +43,9 @@ class Origin(Where):
         origin.node, origin.number = node, number
         return origin
 
+    def derived(self) -> Where:
+        return self
+
 
 @dataclass(frozen=True)
 class Culprit:

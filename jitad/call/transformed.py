@@ -102,9 +102,11 @@ class Transformed(FunctionFamily):
         it from the start. See `jitad.debug_nonfinite`.
 
         >>> import numpy as np, jitad
-        >>> jitad.jit_grad(lambda x: np.sum(np.log(x))).check_finite(np.array([1.0, np.inf]))
-        Traceback (most recent call last):
-        jitad.errors.NonFiniteError: the value of ... Argument `x` is itself inf at [1]; pass finite values
+        >>> try:
+        ...     jitad.jit_grad(lambda x: np.sum(np.log(x))).check_finite(np.array([1.0, np.inf]))
+        ... except jitad.NonFiniteError as error:
+        ...     print(error)
+        the value of ... Argument `x` is itself inf at [1]; pass finite values
         """
         asked = self.value_and_grad if self.subject.request.without_value else self
         require_finite(asked, asked(*args, **kwargs), args, kwargs)

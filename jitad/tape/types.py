@@ -49,15 +49,18 @@ class Where(NamedTuple):
     def __str__(self) -> str:
         return f"{self.filename}:{self.line}"
 
+    def derived(self) -> Where:
+        """The same for a node of the derivative."""
+        return DerivedWhere(*self)
+
 
 class DerivedWhere(Where):
     """The line that a node of a derivative belongs to."""
 
     __slots__ = ()
 
-    @classmethod
-    def of(cls, where: Where | None) -> Where | None:
-        return where if where is None or isinstance(where, cls) else cls(*where)
+    def derived(self) -> Where:
+        return self
 
 
 class Guard(NamedTuple):

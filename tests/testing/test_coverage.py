@@ -122,7 +122,7 @@ def test_every_spelling_is_the_same_call():
                 found, count = differing_options(module, name, value)
                 wrong, optional = wrong + found, optional + count
     assert not wrong, "\n".join(wrong)
-    assert tried > 2500 and optional > 1200
+    assert tried > 2500 and optional > 1000
 
 
 def test_methods_of_arrays():

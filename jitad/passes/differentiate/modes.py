@@ -33,7 +33,7 @@ from jitad.primitives.core import full, select, zeros_like
 from jitad.primitives.view import broadcast_to, spread, view
 from jitad.tape.builder import Builder, Value
 from jitad.tape.tape import needed
-from jitad.tape.types import DerivedWhere, Node, Primitive
+from jitad.tape.types import Node, Primitive
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,8 @@ def pullback(builder: Builder, outputs: Sequence[Value], seeds: Sequence[Value],
         if parts is None:
             continue
         node = builder.nodes[number]
-        builder.line = None if node.is_input else DerivedWhere.of(node.where)     # an input's is the line of the call
+        # an input's is the line of the call, which computes nothing
+        builder.line = node.where.derived() if node.where and not node.is_input else None
         if number in wanted:
             found[number] = _total(parts, masked=number in masks).value()
             continue
@@ -214,7 +215,7 @@ def pushforward(builder: Builder, outputs: Sequence[Value], primals: Sequence[Va
         node = builder.nodes[number]
         if number in known or not read[number]:
             continue
-        builder.line = DerivedWhere.of(node.where)
+        builder.line = node.where and node.where.derived()
         if node.picks is not None:
             known[number] = (known.get(node.inputs[0]) or {}).get(node.picks)
         elif node.aval.dtype.char in CARRYING and not node.prim.stops:

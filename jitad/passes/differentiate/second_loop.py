@@ -14,7 +14,7 @@ from jitad.primitives.rules import Rules
 from jitad.primitives.scan import Form, bundle_of, picked, transplant
 from jitad.primitives.view import broadcast_to
 from jitad.tape.builder import Builder, Value
-from jitad.tape.types import TABLE, Aval, DerivedWhere, Node
+from jitad.tape.types import TABLE, Aval, Node
 
 DEAR = 4      # cost for each element from which a value is saved rather than computed again
 
@@ -103,7 +103,8 @@ def second_loop(builder: Builder, number: int, line: Line, reverse: bool,
                   form.until and not counted, form.recompute, counted)
     bundle = bundle_of(builder, second, [*(f for _, _, f in line.carried), *(a for _, a, _ in scanned),
                                          *([_steps(builder, number, form)] if counted else []),
-                                         *(builder.value(node.inputs[p]) for p in still)], DerivedWhere.of(node.where))
+                                         *(builder.value(node.inputs[p]) for p in still)],
+                       node.where and node.where.derived())
     results = [picked(bundle, i) for i in range(len(outputs))]
     return results[form.until and line.saves and not counted:second.carries], results[second.carries:]
 

@@ -256,7 +256,7 @@ def hash_of(self: Any) -> int:
     if self.dtype.kind == "i" and self.is_number and not is_library_file(sys._getframe(1).f_code.co_filename):
         return hash(int(self))
     raise not_concrete(self, "hash() or a look-up", "whole numbers can be keys and in sets; in the place of others "
-                       "look up an int(x) or a text, f'{x:.3f}', and compare with lists: x in [1.0, 2.0]")
+                       "use an int(x) or a text, f'{x:.3f}', and compare with lists: x in [1.0, 2.0]")
 
 
 def concrete(what: str, advice: str) -> Callable[..., Any]:

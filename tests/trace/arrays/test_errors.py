@@ -115,7 +115,7 @@ def test_memory_that_a_library_shares():
 
 
 CONCRETE = [
-    lambda a: np.ndarray.sum(a), lambda a: np.frombuffer(a), lambda a: memoryview(a), lambda a: bytes(a),
+    lambda a: np.frombuffer(a), lambda a: memoryview(a), lambda a: bytes(a),
     lambda a: a.tobytes(), lambda a: a.ctypes, lambda a: a.data, lambda a: [1][a[0]],
     lambda a: __import__("pickle").dumps(a), lambda a: a.__array_interface__, lambda a: a.__array__(),
     lambda a: __import__("numpy.lib.stride_tricks").lib.stride_tricks.as_strided(a), lambda a: a.view(np.int64),

@@ -80,7 +80,7 @@ class _Vector(SolverCallback):
 
 
 @dataclass(frozen=True)
-class _Part:
+class _Constraint:
     """One constraint: a function of the variables, and its ends."""
 
     function: Callable[[Any], Any]
@@ -88,14 +88,14 @@ class _Part:
     high: Any
 
 
-def constraints_of(given: Any, name: str) -> list[_Part]:
+def constraints_of(given: Any, name: str) -> list[_Constraint]:
     """SciPy's constraints: dicts, `LinearConstraint`, `NonlinearConstraint`, or a sequence of them."""
     if isinstance(given, dict) or hasattr(given, "lb"):
         given = [given]
     return [_of_dict(one, i, name) if isinstance(one, dict) else _of_object(one, name) for i, one in enumerate(given)]
 
 
-def _of_dict(one: dict[str, Any], i: int, name: str) -> _Part:
+def _of_dict(one: dict[str, Any], i: int, name: str) -> _Constraint:
     if "type" not in one:
         raise KeyError(f"Constraint {i} has no type defined.")
     kind = str(one["type"]).lower()
@@ -103,26 +103,26 @@ def _of_dict(one: dict[str, Any], i: int, name: str) -> _Part:
         raise ValueError(f"Constraint {i} has no function defined.")
     if kind not in ("eq", "ineq"):
         raise ValueError(f"Unknown constraint type '{one['type']}'.")
-    return _Part(_Vector(one["fun"], one.get("args", ()), name), 0.0, 0.0 if kind == "eq" else np.inf)
+    return _Constraint(_Vector(one["fun"], one.get("args", ()), name), 0.0, 0.0 if kind == "eq" else np.inf)
 
 
-def _of_object(one: Any, name: str) -> _Part:
+def _of_object(one: Any, name: str) -> _Constraint:
     if not hasattr(one, "lb"):
         raise TypeError("Constraints (one of dict, LinearConstraint, NonlinearConstraint) are expected, not "
                         f"{type(one).__name__}.")
     if getattr(one, "fun", None) is not None:
-        return _Part(_Vector(one.fun, (), name), one.lb, one.ub)
+        return _Constraint(_Vector(one.fun, (), name), one.lb, one.ub)
     if getattr(one, "A", None) is None:
         raise refused(this_recorder(), f"{name} with Bounds among constraints=", "give them as bounds=")
     matrix = floats(one.A.toarray() if hasattr(one.A, "toarray") else one.A)
     matrix = matrix.reshape(1, -1) if matrix.ndim == 1 else matrix
-    return _Part(lambda x: matrix @ x, one.lb, one.ub)
+    return _Constraint(lambda x: matrix @ x, one.lb, one.ub)
 
 
 class Constrained:
     """All constraints of a problem in one vector, within ends that do not depend on x."""
 
-    def __init__(self, parts: list[_Part], start: Any, name: str) -> None:
+    def __init__(self, parts: list[_Constraint], start: Any, name: str) -> None:
         self.name, first = name, [p.function(start) for p in parts]
         self.vector = Equations(lambda x: np.concatenate([p.function(x) for p in parts]), name)
         self.low, self.high = (np.concatenate([np.broadcast_to(floats(end), value.shape) for end, value in zip(
