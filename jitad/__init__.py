@@ -10,6 +10,8 @@ array([-1., -2.])
 """
 from __future__ import annotations
 
+from importlib import import_module
+
 from jitad import cache
 from jitad.api.batch import batch
 from jitad.api.control import cond, fori_loop, scan, while_loop
@@ -69,38 +71,17 @@ __all__ = [
 ]
 
 
+_LATER = {
+    "posterior": "jitad.inference.model", "ravel": "jitad.inference.ravel", "sharded": "jitad.distributed.sharded",
+    "fit_many": "jitad.inference.many.fits", "calibrate": "jitad.inference.many.calibrate",
+    "cross_validate": "jitad.inference.many.crossvalidate",
+}
+
+
 def __getattr__(name: str) -> object:
     """What is imported when it is first used."""
-    if name == "testing":
-        import jitad.testing
-
-        return jitad.testing
-    if name == "constraints":
-        import jitad.constraints
-
-        return jitad.constraints
-    if name == "posterior":
-        from jitad.inference.model import posterior
-
-        return posterior
-    if name == "ravel":
-        from jitad.inference.ravel import ravel
-
-        return ravel
-    if name == "sharded":
-        from jitad.distributed.sharded import sharded
-
-        return sharded
-    if name == "fit_many":
-        from jitad.inference.many.fits import fit_many
-
-        return fit_many
-    if name == "calibrate":
-        from jitad.inference.many.calibrate import calibrate
-
-        return calibrate
-    if name == "cross_validate":
-        from jitad.inference.many.crossvalidate import cross_validate
-
-        return cross_validate
+    if name in ("testing", "constraints"):
+        return import_module(f"jitad.{name}")
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
     raise AttributeError(f"module 'jitad' has no attribute {name!r}")

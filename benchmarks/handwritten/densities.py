@@ -12,7 +12,7 @@ from numba import carray
 from numba.extending import get_cython_function_address
 
 from benchmarks.handwritten.lowlevel import BUFFER, loop, piece, stack_buffer, widen
-from benchmarks.handwritten.vectormath import exp, lgamma_from_one, log, log1p_unit
+from benchmarks.handwritten.vectormath import exp, lgamma_from_one, log, softplus_and_expit
 
 Array = np.ndarray
 Result = tuple[float, Array]
@@ -29,14 +29,6 @@ _dpotri = _lapack("dpotri", 5)
 _dpotrs = _lapack("dpotrs", 8)
 
 
-@piece
-def _softplus_and_expit(eta: float) -> tuple[float, float]:
-    """log(1 + e**eta) and its derivative, from one exponential."""
-    e = exp(-abs(eta))
-    q = 1.0 / (1.0 + e)
-    return (eta if eta > 0.0 else 0.0) + log1p_unit(e), (q if eta > 0.0 else e * q)
-
-
 @loop
 def logistic_1d(theta: Array, x: Array, y: Array) -> Result:
     """One pass."""
@@ -45,7 +37,7 @@ def logistic_1d(theta: Array, x: Array, y: Array) -> Result:
     value = grad_0 = grad_1 = 0.0
     for i in range(x.shape[0]):
         eta = intercept + slope * x[i]
-        softplus, p = _softplus_and_expit(eta)
+        softplus, p = softplus_and_expit(eta)
         residual = y[i] - p
         value += y[i] * eta - softplus
         grad_0 += residual
@@ -62,7 +54,7 @@ def _logistic_residuals(eta: Array, y: Array) -> float:
     widen()
     value = 0.0
     for i in range(y.shape[0]):
-        softplus, p = _softplus_and_expit(eta[i])
+        softplus, p = softplus_and_expit(eta[i])
         value += y[i] * eta[i] - softplus
         eta[i] = y[i] - p
     return value
@@ -306,7 +298,7 @@ def gauss_mixture(theta: Array, y: Array) -> Result:
     for i in range(y.shape[0]):
         u, v = (y[i] - mu_1) * scale_1, (y[i] - mu_2) * scale_2
         b = level_2 - 0.5 * (v * v)
-        softplus, w = _softplus_and_expit(level_1 - 0.5 * (u * u) - b)
+        softplus, w = softplus_and_expit(level_1 - 0.5 * (u * u) - b)
         value += b + softplus
         share += w
         wu, wv = w * u, v - w * v

@@ -8,18 +8,10 @@ import numpy as np
 from numba import carray
 
 from benchmarks.handwritten.lowlevel import BUFFER, loop, piece, stack_buffer, widen
-from benchmarks.handwritten.vectormath import exp, lgamma_from_one, log, log1p_unit
+from benchmarks.handwritten.vectormath import exp, lgamma_from_one, log, softplus_and_expit
 
 Array = np.ndarray
 Result = tuple[float, Array]
-
-
-@piece
-def _softplus_and_expit(eta: float) -> tuple[float, float]:
-    """log(1 + e**eta) and its derivative, from one exponential."""
-    e = exp(-abs(eta))
-    q = 1.0 / (1.0 + e)
-    return (eta if eta > 0.0 else 0.0) + log1p_unit(e), (q if eta > 0.0 else e * q)
 
 
 @loop
@@ -40,7 +32,7 @@ def item_table(theta: Array, y: Array) -> Result:
         for i in range(items):
             distance = at - difficulty[i]
             eta = a[i] * distance
-            softplus, chance = _softplus_and_expit(eta)
+            softplus, chance = softplus_and_expit(eta)
             r = row[i] - chance
             value += row[i] * eta - softplus
             total += r * a[i]
@@ -71,7 +63,7 @@ def network(theta: Array, i: Array, j: Array, tie: Array) -> Result:
             dx, dy = theta[2 * a] - theta[2 * b], theta[2 * a + 1] - theta[2 * b + 1]
             distance = np.sqrt(dx * dx + dy * dy)
             eta = alpha - distance
-            softplus, chance = _softplus_and_expit(eta)
+            softplus, chance = softplus_and_expit(eta)
             value += tie_here[k] * eta - softplus
             r = tie_here[k] - chance
             total += r
@@ -233,7 +225,7 @@ def tournament(theta: Array, winner: Array, loser: Array, home: Array) -> Result
         up, down, home_here = winner[start:end], loser[start:end], home[start:end]
         for k in range(end - start):
             margin = theta[np.uint64(up[k])] - theta[np.uint64(down[k])] + advantage * home_here[k]
-            softplus, chance = _softplus_and_expit(-margin)
+            softplus, chance = softplus_and_expit(-margin)
             value -= softplus
             total += chance * home_here[k]
             push[k] = chance
@@ -258,9 +250,9 @@ def zero_inflated(theta: Array, X: Array, Z: Array, y: Array) -> Result:
         eta = X[i, 0] * theta[0] + X[i, 1] * theta[1] + X[i, 2] * theta[2] + X[i, 3] * theta[3]
         logit = Z[i, 0] * theta[4] + Z[i, 1] * theta[5]
         rate = exp(eta)
-        softplus, share = _softplus_and_expit(logit)
+        softplus, share = softplus_and_expit(logit)
         if y[i] == 0.0:
-            here, weight = _softplus_and_expit(logit + rate)
+            here, weight = softplus_and_expit(logit + rate)
             value += here - rate - softplus
             d_eta, d_logit = (weight - 1.0) * rate, weight - share
         else:

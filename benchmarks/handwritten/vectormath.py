@@ -3,7 +3,7 @@
 Compiled with ``fastmath={'contract'}`` alone, so that their error terms survive. Polynomials are Chebyshev fits.
 """
 
-from benchmarks.handwritten.lowlevel import as_bits, as_float, strict
+from benchmarks.handwritten.lowlevel import as_bits, as_float, piece, strict
 
 _MAGIC = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to an integer, kept in the low bits
 _MAGIC_BITS = 0x4338000000000000
@@ -87,3 +87,11 @@ def lgamma_from_one(x: float) -> float:
     p = p * w - 0.002777777777777778
     p = p * w + 0.08333333333333333
     return (z - 0.5) * log(z) - z + _HALF_LOG_2PI + p * q - log(product)
+
+
+@piece
+def softplus_and_expit(eta: float) -> tuple[float, float]:
+    """log(1 + e**eta) and its derivative, from one exponential."""
+    e = exp(-abs(eta))
+    q = 1.0 / (1.0 + e)
+    return (eta if eta > 0.0 else 0.0) + log1p_unit(e), (q if eta > 0.0 else e * q)
