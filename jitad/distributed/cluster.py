@@ -1,7 +1,7 @@
 """Actors on the workers of a `distributed.Client`, and rounds of calls of them.
 
 A round goes from the client to the workers and back, not by way of the scheduler, which is asked only which workers
-are alive when one does not answer.
+are alive when one does not answer. Calls that are many and small go by lines (`jitad/distributed/lines.py`).
 """
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from jitad.distributed.keeper import versions
+from jitad.distributed.lines import DirectLine, message, new_secret, opened
 from jitad.errors import ArgumentTypeError, ClusterError
 
 PATIENCE = 2.0               # seconds without an answer, after which the scheduler is asked whether the worker is alive
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Actor:
-    """An object on a worker; it lives as long as the future."""
+    """An object on a worker; it lives as long as the future. `line` is False until one is wanted, None if there is
+    none."""
 
     address: str
     future: Any
+    line: DirectLine | bool | None = False
 
 
 class Lost:
@@ -87,16 +90,51 @@ class Cluster:
     def round(self, calls: Sequence[tuple[Actor, str, tuple[Any, ...]]]) -> list[Any]:
         """What methods of actors give for arguments, all at once; `Lost` for those whose worker is gone. The first
         error that one of them raised is raised."""
+        return _without_errors([call[0] for call in calls], self._synchronously(self._round, calls))
+
+    def ask(self, actors: Sequence[Actor], method: str, arguments: tuple[Any, ...]) -> list[Any]:
+        """As `round` of one small call to all, by lines where there are such."""
+        self._open([actor for actor in actors if actor.line is False])
+        if any(actor.line is None for actor in actors):
+            return self.round([(actor, method, arguments) for actor in actors])
+        content, lines = message(method, arguments), [actor.line for actor in actors]
+        over = False
         try:
-            answers = self.client.sync(self._round, calls)
+            answers = [_sent(line, content) for line in lines]
+            answers = [answer if isinstance(answer, Lost) else self._received(actor)
+                       for actor, answer in zip(actors, answers, strict=True)]
+            over = True
+        finally:
+            if not over:                                     # answers that nobody has taken must not be the next ones
+                for actor in actors:
+                    _close(actor)
+        return _without_errors(actors, answers)
+
+    def _open(self, actors: Sequence[Actor]) -> None:
+        secret = new_secret()
+        ports = self.round([(actor, "listen", (secret,)) for actor in actors]) if actors else []
+        for actor, port in zip(actors, ports, strict=True):
+            actor.line = None if isinstance(port, Lost) else opened(actor.address, port, secret)
+
+    def _received(self, actor: Actor) -> Any:
+        assert isinstance(actor.line, DirectLine)
+        while True:
+            try:
+                return actor.line.receive(PATIENCE)
+            except TimeoutError:
+                if actor.address not in self._synchronously(self.client.scheduler.ncores, workers=None):
+                    break
+            except OSError:
+                break
+        _close(actor)
+        return Lost()
+
+    def _synchronously(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        try:
+            return self.client.sync(function, *arguments, **named)
         except OSError as error:
             raise ClusterError(f"the scheduler does not answer ({error}); make a new client, and the function with "
                                "it") from error
-        for (actor, _, _), answer in zip(calls, answers, strict=True):
-            if isinstance(answer, BaseException):
-                answer.add_note(f"on the worker {actor.address}")
-                raise answer
-        return answers                                       # type: ignore[no-any-return]
 
     async def _round(self, calls: Sequence[tuple[Actor, str, tuple[Any, ...]]]) -> list[Any]:
         tasks = [asyncio.ensure_future(self._call(*call)) for call in calls]
@@ -119,6 +157,28 @@ class Cluster:
         except (OSError, KeyError):                          # it is gone, or another has its address
             return Lost()
         return reply["result"] if reply["status"] == "OK" else reply["exception"]
+
+
+def _sent(line: Any, content: bytes) -> Lost | None:
+    try:
+        line.send(content)
+    except OSError:
+        return Lost()
+    return None
+
+
+def _close(actor: Actor) -> None:
+    if isinstance(actor.line, DirectLine):
+        actor.line.close()
+    actor.line = False
+
+
+def _without_errors(actors: Sequence[Actor], answers: list[Any]) -> list[Any]:
+    for actor, answer in zip(actors, answers, strict=True):
+        if isinstance(answer, BaseException):
+            answer.add_note(f"on the worker {actor.address}")
+            raise answer
+    return answers
 
 
 def _require_client(client: Any) -> None:

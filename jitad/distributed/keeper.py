@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jitad.distributed.kinds import answer
+from jitad.distributed.lines import Answering
 from jitad.distributed.shards import Data, Leaves, Range, loaded, signature, subtrees, summed
 from jitad.errors import SignatureError
 from jitad.export.saved import SavedTape, unpacked
@@ -47,7 +48,7 @@ def program(content: bytes) -> SavedTape:
     return unpacked(content, "what was sent")
 
 
-class Keeper:
+class Keeper(Answering):
     """An actor: lives in a worker, and answers its client. `names` are those of the arguments that are data."""
 
     def __init__(self, names: list[str], count: int):

@@ -62,7 +62,7 @@ class Rounds:
         """The sum; or a shard for which there is no tape; or None if workers were lost."""
         self._place()
         actors = list(self.held)
-        answers = self._round([(actor, "answer", (key, inputs)) for actor in actors])
+        answers = self._without_lost(actors, self.cluster.ask(actors, "answer", (key, inputs)))
         if answers is None:
             return None
         for actor, answer in zip(actors, answers, strict=True):
@@ -75,8 +75,10 @@ class Rounds:
 
     def _round(self, calls: list[Any]) -> list[Any] | None:
         """The answers; None if workers were lost, whose shards nobody has then."""
-        answers = self.cluster.round(calls)
-        lost = [call[0] for call, answer in zip(calls, answers, strict=True) if isinstance(answer, Lost)]
+        return self._without_lost([call[0] for call in calls], self.cluster.round(calls))
+
+    def _without_lost(self, actors: list[Actor], answers: list[Any]) -> list[Any] | None:
+        lost = [actor for actor, answer in zip(actors, answers, strict=True) if isinstance(answer, Lost)]
         for actor in lost:
             self.held.pop(actor, None)
         return None if lost else answers
