@@ -22,6 +22,7 @@ from jitad.compile.loops import (
     tag,
 )
 from jitad.compile.lower.names import VARIABLES
+from jitad.compile.lower.registers import in_registers
 from jitad.compile.lower.scope import Scope
 from jitad.compile.lower.unroll_and_jam import ROWS as LANES
 from jitad.compile.lower.unroll_and_jam import in_turn, jammed, written_out
@@ -97,7 +98,11 @@ class Nest:
             loop.start, loop.stop = var("block", "i8"), var("end", "i8")
         if self.turns:
             return in_turn(loop, LANE)
-        return written_out(loop) if 0 < place == len(self.extents) - 1 else jammed(loop)
+        if 0 < place == len(self.extents) - 1:
+            return written_out(loop)
+        steps = jammed(loop)
+        alone = steps == [loop] and place == 0 < len(self.extents) - 1
+        return in_registers(loop, self.scope.unique) if alone else steps
 
     # --- roots -------------------------------------------------------------------------------
     def _root(self, root: Root, value: Expr, at: Indices, before: list[Statement], after: list[Statement]) -> None:

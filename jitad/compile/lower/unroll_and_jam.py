@@ -47,7 +47,8 @@ def in_turn(loop: Loop, lane: str) -> list[Statement]:
 
 def written_out(loop: Loop) -> list[Statement]:
     """The steps of a short loop one after the other, so that the loop around it can run in vector lanes."""
-    if not (isinstance(loop.start, int) and isinstance(loop.stop, int) and TINY <= loop.stop - loop.start < SHORTEST):
+    fewest = 2 if any(isinstance(s, Update) for s in loop.body) else TINY         # LLVM writes out those below
+    if not (isinstance(loop.start, int) and isinstance(loop.stop, int) and fewest <= loop.stop - loop.start < SHORTEST):
         return [loop]
     steps = range(loop.start, loop.stop)
     if len(steps) * len(loop.body) > WRITTEN or not all(
@@ -94,21 +95,21 @@ def _suits(loop: Loop, place: int) -> bool:
     written = [s.buffer for s in everything if isinstance(s, (SetElement, Update))]
     read: set[str] = set()
     for s in everything:
-        for e in _expressions(s):
-            read |= {load.args[0] for load in _loads(e)}
+        for e in expressions(s):
+            read |= {load.args[0] for load in loads(e)}
     if len(set(written)) < len(written) or read & set(written):
         return False
     targets = [i for s in inner.body if isinstance(s, Update) for i in s.index]
-    return not any(_loads(i) for i in targets)
+    return not any(loads(i) for i in targets)
 
 
-def _expressions(s: Statement) -> Sequence[Expr]:
+def expressions(s: Statement) -> Sequence[Expr]:
     if isinstance(s, Accumulator):
         return (s.first,)
     return (*s.index, s.expr) if isinstance(s, (SetElement, Update)) else (s.expr,)       # type: ignore[union-attr]
 
 
-def _loads(expr: Expr) -> list[Expr]:
+def loads(expr: Expr) -> list[Expr]:
     found, stack, seen = [], [expr], set()
     while stack:
         e = stack.pop()
@@ -120,7 +121,7 @@ def _loads(expr: Expr) -> list[Expr]:
     return found
 
 
-def _depends(expr: Expr, name: str, known: set[str]) -> bool:
+def depends(expr: Expr, name: str, known: set[str]) -> bool:
     stack, seen = [expr], {id(expr)}
     while stack:
         e = stack.pop()
@@ -187,12 +188,12 @@ def _merged(copies: list[list[Statement]], loop: Loop, place: int) -> list[State
     varying: set[str] = set()
     body = loop.body[place].body                                    # type: ignore[union-attr]
     for s in (*loop.body[:place], *body):
-        if isinstance(s, Let) and _depends(s.expr, variable, varying):
+        if isinstance(s, Let) and depends(s.expr, variable, varying):
             varying.add(s.name)
     result: list[Statement] = []
     for k, s in enumerate(body):
         rows = [copy[k] for copy in copies]
-        if isinstance(s, Update) and s.op == "add" and not any(_depends(i, variable, varying) for i in s.index):
+        if isinstance(s, Update) and s.op == "add" and not any(depends(i, variable, varying) for i in s.index):
             terms: list[Expr] = [row.expr for row in rows]          # type: ignore[union-attr]
             while len(terms) > 1:
                 terms = [a + b for a, b in zip(terms[::2], terms[1::2], strict=True)]

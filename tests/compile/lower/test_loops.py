@@ -8,6 +8,7 @@ import pytest
 
 import jitad
 from jitad.compile.loops import Accumulator, Combine, Let, Loop, SetElement, Update
+from jitad.compile.lower.registers import in_registers
 from jitad.compile.lower.unroll_and_jam import in_turn, jammed
 from jitad.tape.expr import const, load, var
 
@@ -144,3 +145,40 @@ def test_arrays_of_steps_that_wait_stay_loops_where_rows_fill_vectors(states: in
     h = 1e-6 * rng.normal(size=q.shape)
     np.testing.assert_allclose(np.sum(gradient * h), (forward(q + h, y) - forward(q - h, y)) / 2, rtol=1e-6)
     assert ("log(" in g.source(q, y)) and (g.source(q, y).count("exp(") > 2 * states) == (states == 3)
+
+
+def test_sums_of_a_loop_in_registers() -> None:
+    """What is added at one place goes to memory once, unless the loop reads it or the place is another in each step."""
+    i = var("i", "i8")
+    step, fixed = load("x", (i,), "f8"), (const(3, "i8"),)
+    add = Update("sum", fixed, "add", step)
+    first, loop, last = in_registers(Loop("i", 0, 50, [Let("t", i * 2), add, add, add]), str)
+    assert isinstance(first, Accumulator) and isinstance(loop, Loop) and isinstance(last, Update)
+    assert [type(s) for s in loop.body] == [Let, Combine, Combine, Combine] and last.index == fixed
+    assert np.signbit(first.first.args[0])                          # -0.0 + x is x, of -0.0 too
+    for statement in (Let("t", load("sum", (i,), "f8")), Update("sum", (i,), "add", step),
+                      SetElement("sum", (i,), step), Update("sum", (load("place", fixed, "i8"),), "add", step),
+                      Update("sum", fixed, "max", step)):
+        unchanged = Loop("i", 0, 50, [statement, add])
+        assert in_registers(unchanged, str) == [unchanged]
+    named = Loop("i", 0, 50, [Let("t", const(1, "i8")), Update("sum", (var("t", "i8"),), "add", step)])
+    assert in_registers(named, str) == [named]
+
+
+@pytest.mark.parametrize("columns", [2, 3, 5, 7])
+def test_sums_of_few_columns(columns: int) -> None:
+    """Gradients by columns, in one block and in several, of both widths of numbers."""
+    rng = np.random.default_rng(columns)
+
+    def logp(m: Any, y: Any, chosen: Any) -> Any:
+        seen = np.where(np.arange(columns) <= chosen[:, None], np.log1p(np.exp(y - m)), 0.0)
+        return np.sum(seen) + np.sum(np.exp(m)[chosen])
+
+    for rows, dtype, rtol in ((1501, np.float64, 1e-12), (9, np.float32, 2e-5)):
+        m, y = rng.normal(size=columns).astype(dtype), rng.normal(size=(rows, columns)).astype(dtype)
+        chosen = rng.integers(0, columns, rows)
+        value, gradient = jitad.value_and_grad(logp, on_mismatch="silent")(m, y, chosen)
+        np.testing.assert_allclose(value, logp(m, y, chosen), rtol=rtol)
+        share = np.where(np.arange(columns) <= chosen[:, None], -1.0 / (1.0 + np.exp(m - y)), 0.0)
+        expected = share.sum(0) + np.bincount(chosen, minlength=columns) * np.exp(m)
+        np.testing.assert_allclose(gradient, expected, rtol=rtol, atol=rtol * rows)
