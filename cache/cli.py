@@ -11,7 +11,7 @@ from typing import Any
 from .bounds import Limits
 from .disk import DiskCacheWarning, DiskEntry, DiskStore, default_root
 from .settings import initial
-from .tables import in_bytes, text_table
+from .tables import in_bytes, show, show_facts
 
 __all__ = ["add_commands"]
 
@@ -56,18 +56,17 @@ def _info(store: DiskStore, options: argparse.Namespace) -> None:
     entries = list(store.entries())
     codes = [entry for entry in entries if entry.meta.get("kind") != "plan"]
     state = "on" if initial(Limits()).disk else "off (JITAD_DISK_CACHE)"
-    lines = [
-        ["folder", store.root or "none: there is no home folder"],
-        ["state", state],
-        ["functions", f"{len({entry.meta.get('function') for entry in codes})}"],
-        ["compiled", f"{len(codes)}"],
-        ["size", f"{in_bytes(store.total_bytes())} of at most {in_bytes(store.maxbytes)}"],
-    ]
+    facts = {
+        "folder": store.root or "none: there is no home folder",
+        "state": state,
+        "functions": f"{len({entry.meta.get('function') for entry in codes})}",
+        "compiled": f"{len(codes)}",
+        "size": f"{in_bytes(store.total_bytes())} of at most {in_bytes(store.maxbytes)}",
+    }
     if entries:
-        lines.append(["oldest", _age(min(_created(entry) for entry in entries))])
-        lines.append(["last used", _age(max(entry.used for entry in entries))])
-    width = max(len(name) for name, _ in lines)
-    print("\n".join(f"{name:<{width}}  {text}" for name, text in lines))
+        facts["oldest"] = _age(min(_created(entry) for entry in entries))
+        facts["last used"] = _age(max(entry.used for entry in entries))
+    show_facts(facts.items(), max(map(len, facts)))
 
 
 def _list(store: DiskStore, options: argparse.Namespace) -> None:
@@ -76,7 +75,10 @@ def _list(store: DiskStore, options: argparse.Namespace) -> None:
         [_name(entry), in_bytes(entry.nbytes), _age(_created(entry)), _age(entry.used), entry.key[:12]]
         for entry in sorted(chosen, key=lambda entry: -entry.used)
     ]
-    print(text_table(["function", "size", "made", "last used", "key"], rows) if rows else "The disk cache is empty.")
+    if rows:
+        show(["function", "size", "made", "last used", "key"], rows)
+    else:
+        print("The disk cache is empty.")
 
 
 def _clear(store: DiskStore, options: argparse.Namespace) -> None:

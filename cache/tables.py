@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
-from collections.abc import Hashable, Sequence
-from typing import NamedTuple
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 from .contents import owner_name
 from .records import Miss, OwnerReport
 
-__all__ = ["Explanation", "FunctionReport", "Report", "explain", "html_table", "in_bytes", "in_seconds", "text_table"]
+__all__ = ["Explanation", "FunctionReport", "Report", "explain", "html_table", "in_bytes", "in_seconds", "rich_table",
+           "show", "show_facts", "text_table"]
 
 
 class FunctionReport(NamedTuple):
@@ -24,7 +26,10 @@ class FunctionReport(NamedTuple):
 
 
 class Report:
-    """What the cache holds, function by function, the largest first; `rows` has the figures."""
+    """What the cache holds, function by function, the largest first; `rows` has the figures.
+
+    A table at a prompt, under ``rich.print`` and in a notebook.
+    """
 
     def __init__(self, owners: Sequence[OwnerReport]) -> None:
         names = _names([row.owner for row in owners])
@@ -46,6 +51,13 @@ class Report:
     def __repr__(self) -> str:
         return text_table(_COLUMNS, self._cells()) if self.rows else "The cache is empty."
 
+    def __rich__(self) -> Any:
+        if not self.rows:
+            return repr(self)
+        table = rich_table(_COLUMNS, self._cells())
+        table.rows[-2].end_section = True
+        return table
+
     def _repr_html_(self) -> str:
         return html_table(_COLUMNS, self._cells()) if self.rows else "<p>The cache is empty.</p>"
 
@@ -65,17 +77,28 @@ def _with_digest(name: str, owner: Hashable) -> str:
 
 
 class Explanation(str):
-    """Text that shows itself as it is, also at a prompt, and as a table in a notebook. `misses`, the latest last."""
+    """Text that shows itself as it is, also at a prompt, and as a table in a notebook and under ``rich.print``.
+    `misses`, the latest last."""
 
     misses: tuple[Miss, ...] = ()
 
     def __repr__(self) -> str:
         return str(self)
 
+    def __rich__(self) -> Any:
+        if not self.misses:
+            from rich.text import Text
+
+            return Text(str(self))
+        return rich_table(_MISSES, [_cells(miss) for miss in reversed(self.misses)])
+
     def _repr_html_(self) -> str:
         if not self.misses:
             return f"<p>{self}</p>"
-        return html_table(["miss", "cause", "compile time", "hits since"], list(map(_cells, reversed(self.misses))))
+        return html_table(_MISSES, [_cells(miss) for miss in reversed(self.misses)])
+
+
+_MISSES = ["miss", "cause", "compile time", "hits since"]
 
 
 def explain(misses: Sequence[Miss]) -> Explanation:
@@ -131,6 +154,61 @@ def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         cells = [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))]
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines)
+
+
+def rich_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Any:
+    """The same as a table of the library rich: columns of figures to the right."""
+    from rich.box import ROUNDED
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=ROUNDED, header_style="bold")
+    for number, name in enumerate(columns):
+        figures = number > 0 and all(row[number][:1].isdigit() or not row[number] for row in rows)
+        table.add_column(name, justify="right" if figures else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return table
+
+
+def show(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table: of rich, where that is installed and a terminal shows it, else as text for programs to read."""
+    if _watched():
+        from rich import print as rich_print
+
+        rich_print(rich_table(columns, rows))
+    else:
+        print(text_table(columns, rows))
+
+
+def show_facts(facts: Iterable[tuple[str, str]], width: int) -> None:
+    """Print names, of at most so many characters, and what is said of each, a line as soon as it is known."""
+    if not _watched():
+        for name, text in facts:
+            print(f"{name:<{width}}  {text}", flush=True)
+        return
+    from rich.box import ROUNDED
+    from rich.live import Live
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=ROUNDED, show_header=False)
+    table.add_column(style="bold", min_width=width, no_wrap=True)
+    table.add_column(overflow="fold")
+    with Live(table, auto_refresh=False, vertical_overflow="visible") as live:
+        for name, text in facts:
+            table.add_row(Text(name), Text(text, "red" if text.startswith("FAILED") else ""))
+            live.refresh()
+
+
+def _watched() -> bool:
+    if not sys.stdout.isatty():
+        return False
+    try:
+        import rich  # noqa: F401
+    except ImportError:
+        return False
+    return True
 
 
 def html_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

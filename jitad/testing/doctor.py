@@ -23,7 +23,7 @@ from jitad.api.batch import batch
 from jitad.api.derivatives import hessian
 from jitad.api.transforms import jit_grad, value_and_grad
 from jitad.cache.disk import default_root
-from jitad.cache.tables import in_bytes, in_seconds
+from jitad.cache.tables import in_bytes, in_seconds, show_facts
 from jitad.compile.llvm.native import processor
 from jitad.version import __version__, versions
 
@@ -32,7 +32,7 @@ __all__ = ["CHECKS", "doctor", "facts"]
 PACKAGES = ("numpy", "scipy", "numba", "llvmlite")
 OTHERS = ("cachetools", "optree", "platformdirs", "nutpie", "arviz")
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-PATIENCE = 60.0                                     # seconds that another process may take
+PATIENCE = 120.0                                    # seconds that another process may take
 
 
 def doctor() -> int:
@@ -42,22 +42,26 @@ def doctor() -> int:
     """
     known = facts()
     width = max(map(len, [*known, *CHECKS]))
-    for name, text in known.items():
-        print(f"{name:<{width}}  {text}")
+    show_facts(known.items(), width)
     print()
-    failed = 0
+    failed: list[str] = []
+    show_facts(_verdicts(failed), width)
+    print(f"\n{len(failed)} of {len(CHECKS)} checks failed: please report this page" if failed else "\nAll is well.")
+    return int(bool(failed))
+
+
+def _verdicts(failed: list[str]) -> Iterator[tuple[str, str]]:
+    """Each check, as it has been done, and what came of it; the names of those that `failed` are gathered."""
     for name, check in CHECKS.items():
         start = time.perf_counter()
         try:
             with _afresh():
                 check()
         except Exception as error:
-            failed += 1
-            print(f"{name:<{width}}  FAILED: {type(error).__name__}: {str(error).strip()}")
+            failed.append(name)
+            yield name, f"FAILED: {type(error).__name__}: {str(error).strip()}"
         else:
-            print(f"{name:<{width}}  right, {in_seconds(time.perf_counter() - start)}")
-    print(f"\n{failed} of {len(CHECKS)} checks failed: please report this page" if failed else "\nAll is well.")
-    return int(failed > 0)
+            yield name, f"right, {in_seconds(time.perf_counter() - start)}"
 
 
 # --- facts -----------------------------------------------------------------------------------------------------------

@@ -57,6 +57,18 @@ def test_list(filled, capsys):
     assert len(run(capsys, "list", "potential").splitlines()) == 2 and len(filled.get(KEYS[0])) == 50_000
 
 
+def test_in_a_terminal_tables_are_drawn_where_rich_is_installed(filled, capsys, monkeypatch):
+    plain = run(capsys, "list")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    for name, value in (("TERM", "xterm"), ("COLUMNS", "150"), ("NO_COLOR", "1")):
+        monkeypatch.setenv(name, value)
+    listed, facts = run(capsys, "list"), run(capsys, "info")
+    assert listed.count("╭") == listed.count("╰") == 1 and "Model.potential" in listed and "╭" in facts
+    assert filled.root in facts and "3 days ago" in facts
+    monkeypatch.setitem(sys.modules, "rich", None)
+    assert run(capsys, "list") == plain
+
+
 def test_clear_counts_as_info_does(filled, capsys):
     compiled = next(line.split()[1] for line in run(capsys, "info").splitlines() if line.startswith("compiled"))
     assert run(capsys, "clear").split()[0] == compiled

@@ -3,6 +3,7 @@
 import threading
 
 import pytest
+from rich.console import Console
 
 from jitad import cache
 from jitad.cache.contents import owner_name
@@ -53,6 +54,15 @@ def test_explain_says_cause_time_and_hits():
     html = text._repr_html_()
     assert html.startswith("<table>") and html.index("<td>2</td>") < html.index("<td>1</td>")
     assert "(3,) -&gt; (4,)<br>global `mode`" in html and "<td>42</td>" in html and "first call" in html
+    assert "│ global `mode`: 'a' -> 'b'" in drawn(text) and drawn(cache.explain(drawn)).startswith("No call has missed")
+
+
+def drawn(table):
+    """What a terminal with rich shows, without colours."""
+    console = Console(width=100, force_terminal=True, color_system=None, legacy_windows=False)
+    with console.capture() as caught:
+        console.print(table)
+    return caught.get()
 
 
 def test_explain_of_nothing():
@@ -123,6 +133,12 @@ def test_report_has_a_line_for_each_function():
     assert lines[-1].split() == ["total", "3", "1", "3", "300.0", "s", "37.0", "kB"]
     html = report._repr_html_()
     assert html.count("<tr>") == 4 and "<td>24.7 kB</td>" in html
+    shown = drawn(report).splitlines()
+    assert [line.strip("│ ").split() for line in shown if "│" in line] == [
+        ["function", "│", "entries", "│", "hits", "│", "misses", "│", "compile", "time", "│", "size"],
+        ["logp", "│", "2", "│", "1", "│", "2", "│", "200.0", "s", "│", "24.7", "kB"],
+        ["other", "│", "1", "│", "0", "│", "1", "│", "100.0", "s", "│", "12.3", "kB"],
+        ["total", "│", "3", "│", "1", "│", "3", "│", "300.0", "s", "│", "37.0", "kB"]]
 
 
 def test_report_sees_entries_that_have_grown_and_counts_of_dropped_ones():

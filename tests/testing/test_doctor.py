@@ -1,6 +1,8 @@
 """The page of a machine: facts, and checks that are right here, and told where they are not."""
 from __future__ import annotations
 
+import sys
+
 from jitad import cache
 from jitad.__main__ import main
 from jitad.testing import doctor
@@ -24,6 +26,12 @@ def test_what_fails_is_named_and_the_rest_goes_on(capsys, monkeypatch):
     page = capsys.readouterr().out
     assert "sums FAILED: ValueError: 3 is not 4" in " ".join(page.split())
     assert page.count("right, ") == 1 and "1 of 2 checks failed" in page
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    for name, value in (("TERM", "xterm"), ("COLUMNS", "150"), ("NO_COLOR", "1")):
+        monkeypatch.setenv(name, value)
+    assert main(["doctor"]) == 1
+    page = capsys.readouterr().out
+    assert page.count("╰") >= 2 and "FAILED: ValueError: 3 is not 4" in page and "1 of 2 checks failed" in page
 
 
 def test_facts_where_there_is_no_cache_folder(monkeypatch, tmp_path):
