@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 
 from jitad.trace.arrays.storage import Storage
 from jitad.trace.captures.objects.standins import Poison
-from jitad.trace.pytree import leaves_of
 from jitad.trace.steps.changed import identity_of, is_array, shared, storage_of
+from jitad.trace.steps.held import leaves_in
 from jitad.trace.values.local import LocalArray, memories
 
 __all__ = ["RESULT", "Aliases", "is_lost"]
@@ -43,10 +43,9 @@ class Aliases:
                         self._shared.setdefault(name, {})[id(home)] = home
         self._join_rivals(names)
 
-    def begin(self) -> None:
-        """At the head of a step."""
+    def begin(self, heads: dict[str, Any]) -> None:
+        """At the head of a step, when these are the variables."""
         self._memories = next(memories)
-        heads = {slot.name: head for slot, head in zip(self.run.slots, self.run.heads, strict=False)}
         self._heads = {cell.number: slot.name for slot in self.run.slots for cell in slot.cells}
         for name, head in heads.items():
             self.tie(name, head)
@@ -79,7 +78,7 @@ class Aliases:
         for slot in self.run.slots if wanted else ():
             value = names.get(slot.name)
             if type(value) is not Poison and slot.name not in self.run.known.stored:
-                for one in map(identity_of, leaves_of(value)[0]):
+                for one in map(identity_of, leaves_in(value)):
                     if one is not None and one in wanted:
                         found.setdefault(one, []).append(slot.name)
         return found
@@ -179,7 +178,7 @@ class Aliases:
 
 
 def _arrays(value: Any) -> Iterator[Any]:
-    for leaf in () if type(value) is Poison else leaves_of(value)[0]:
+    for leaf in leaves_in(value):
         if is_array(leaf) and leaf.ndim:
             yield leaf
 

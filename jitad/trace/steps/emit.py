@@ -66,8 +66,18 @@ def emitted(run: Any) -> Found:
     traced = lambda place: _traced(recorder, outs.outs[place], picks[place])
     values = [outs.value(slot, traced) for slot in run.slots]
     code = None if outs.code is None else traced(outs.code)
+    run.twins = _twins(run, variants)
     return Found(values, code, {site: unflatten(tree, [traced(x) if type(x) is int else x.thing for x in leaves])
                                 for site, (tree, leaves) in outs.results.items()})
+
+
+def _twins(run: Any, variants: list[Any]) -> dict[str, str]:
+    """The variables that are the same container as another one after each step."""
+    first = variants[0].holders.twins if variants else {}
+    if any(v.holders.twins.get(name) != first.get(name) for v in variants for name in {*first, *v.holders.twins}
+           if name in run.known.loop.elsewhere):
+        run.marks.unfit(run.known, "two of its variables are one container after some steps")
+    return first
 
 
 def _elements(run: Any, grown: Any, several: list[tuple[Any, list[Row]]]) -> list[Any]:

@@ -9,8 +9,8 @@ from jitad.tape.tape import Tape
 from jitad.tape.types import Guard, Where
 from jitad.trace.steps.rewrite import Place, SourceLoop
 
-__all__ = ["GOING", "KNOWN", "Known", "Loops", "StartOver", "covers",
-           "frozen", "is_of_steps", "merged", "thawed"]
+__all__ = ["GOING", "KNOWN", "WHOLE", "Known", "Loops", "StartOver",
+           "covers", "frozen", "is_of_steps", "merged", "thawed"]
 
 
 class StartOver(BaseException):
@@ -21,8 +21,9 @@ class StartOver(BaseException):
 class Known:
     """What is known of a loop. `paths` are the ways through a step that have been seen, as outcomes of the branches
     on it; `moving` the variables whose numbers, Python's own, differ from step to step; `fresh` those that do not stay
-    of one kind, so that a step must assign them first; `stored` those whose object a step changes; `unfit` says why
-    the loop is Python's own."""
+    of one kind, so that a step must assign them first; `stored` those whose array or list a step changes; `held` those
+    whose containers get other contents, with the numbers of the leaves that do; `unfit` says why the loop is Python's
+    own."""
 
     loop: SourceLoop
     stepped: bool = False
@@ -31,6 +32,7 @@ class Known:
     moving: set[str] = field(default_factory=set)
     fresh: set[str] = field(default_factory=set)
     stored: set[str] = field(default_factory=set)
+    held: dict[str, set[int]] = field(default_factory=dict)
     longest: int = 0
     renewals: int = 0
 
@@ -40,6 +42,7 @@ class Known:
         return self.stepped and not self.unfit
 
 
+WHOLE = -1                                               # among the leaves of a container: the container itself
 KNOWN, GOING = "known", "going"                          # carries: the way is known; the loop goes on
 Loops = dict[Place, Known]                               # of one function
 
@@ -56,6 +59,7 @@ def merged(several: Iterable[Mapping[Place, Known]]) -> Loops:
             mine.moving |= known.moving
             mine.fresh |= known.fresh
             mine.stored |= known.stored
+            mine.held |= {name: leaves | mine.held.get(name, set()) for name, leaves in known.held.items()}
             mine.longest = max(mine.longest, known.longest)
     return found
 
@@ -76,7 +80,8 @@ def frozen(loops: Mapping[Place, Known]) -> tuple[Any, ...]:
     """What is known as tuples of numbers and text."""
     paths = lambda known: tuple(tuple((tuple(where or ()), outcome) for where, outcome in path) for path in known.paths)
     return tuple((place, known.stepped, known.unfit, paths(known),
-                  tuple(sorted(known.moving)), tuple(sorted(known.fresh)), tuple(sorted(known.stored)), known.longest)
+                  tuple(sorted(known.moving)), tuple(sorted(known.fresh)), tuple(sorted(known.stored)),
+                  tuple((name, tuple(sorted(leaves))) for name, leaves in known.held.items()), known.longest)
                  for place, known in loops.items())
 
 
@@ -85,5 +90,5 @@ def thawed(text: Iterable[Any]) -> Loops:
     return {tuple(place): Known(
         SourceLoop(tuple(place), (), (), (), (), ""), stepped, unfit,
         dict.fromkeys(tuple((Where(*where) if where else None, outcome) for where, outcome in path) for path in paths),
-        set(moving), set(fresh), set(stored), longest)
-        for place, stepped, unfit, paths, moving, fresh, stored, longest in text}
+        set(moving), set(fresh), set(stored), {name: set(leaves) for name, leaves in held}, longest)
+        for place, stepped, unfit, paths, moving, fresh, stored, held, longest in text}

@@ -78,21 +78,28 @@ class Marks:
         """The code that a copied function has: with marks, if any of its loops is to be walked; with questions, if it
         compares by ``is``."""
         if code not in self.codes:
-            self.codes[code] = code
-            if any(k.stepped and place[0] == code.co_filename for place, k in self.known.items()):
-                for loop in loops_in(code):
-                    if loop.where in self.known:
-                        self.known[loop.where].loop = loop
-                made = marked(code, self)
-                if made is not None:
-                    self.codes[code] = made
-                    self.originals[id(made)] = code
+            self.codes[code] = self._marked(code)
             asked = self.recorder.captures.asked
             if asked.objects and compares_identity(code):
                 made = asking(code, asked) if self.codes[code] is code else None
                 asked.unseen = asked.unseen or ("" if made else code.co_qualname)
                 self.codes[code] = made or self.codes[code]
         return self.codes[code]
+
+    def _marked(self, code: CodeType) -> CodeType:
+        """The code with marks, and so that of the functions that it makes, if any of its loops is to be walked."""
+        if not any(k.stepped and place[0] == code.co_filename for place, k in self.known.items()):
+            return code
+        for loop in loops_in(code):
+            if loop.where in self.known:
+                self.known[loop.where].loop = loop
+        made = marked(code, self) or code
+        inner = tuple([self._marked(c) if isinstance(c, CodeType) else c for c in made.co_consts])
+        if any(new is not c for new, c in zip(inner, made.co_consts, strict=True)):
+            made = made.replace(co_consts=inner)
+        if made is not code:
+            self.originals[id(made)] = code
+        return made
 
     @contextmanager
     def watched(self) -> Iterator[None]:

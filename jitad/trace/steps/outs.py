@@ -11,7 +11,6 @@ from jitad.primitives.core import cast
 from jitad.tape.builder import Value
 from jitad.tape.types import Aval
 from jitad.trace.loop_body import Body
-from jitad.trace.pytree import unflatten
 from jitad.trace.steps.rows import in_all
 from jitad.trace.steps.variant import Cell
 
@@ -69,8 +68,9 @@ class Outs:
                 run.marks.unfit(run.known, f"`{slot.name}` is read after it, and not every step assigns it")
             still = [all(getattr(x, "number", None) == cell.number for cell, x in zip(slot.leaves, leaves, strict=True)
                          if type(cell) is Cell) for _, leaves in ends] if not slot.fresh else []
-            if still and all(still):
+            if still and all(still) and not slot.kept:
                 self.originals[slot.name] = slot.original
+            self._is_told(slot, slot.name in self.originals)
         for i, stored in enumerate(run.stored):
             cell = stored.cell
             ends = in_all(body, Value(self.recorder, cell.number), [v.stored[i] for v in variants])
@@ -84,6 +84,18 @@ class Outs:
             if found is None:
                 run.marks.unfit(run.known, "what it returns is of several kinds")
             self.results[site] = found
+
+    def _is_told(self, slot: Any, still: bool) -> None:
+        """Whether it is known which containers a variable has after the loop, as far as others hold them."""
+        run, known = self.run, self.run.known
+        of = [v.holders for v in self.variants]
+        stays = [holders.stays[slot.name] for holders in of if slot.name in holders.stays]
+        some = run.walk is not None                      # whether there is a step in each call
+        if stays and not slot.kept and not (all(stays) and still) and (any(stays) or not some):
+            run.marks.unfit(known, f"`{slot.name}` may be what it was before, which has another name")
+        if any(slot.name in h.appended for h in of) and (
+                slot.name in known.loop.elsewhere or any(slot.name in h.written for h in of)):
+            run.marks.unfit(known, f"`{slot.name}` is in a list, too")
 
     def add(self, aval: Aval, first: Any, ends: list[Any], concrete: Any = None, boxed: bool = False,
             number: int | None = None, frozen: str = "") -> int:
@@ -167,4 +179,4 @@ class Outs:
         if found is None:
             return self.run.unset(slot.name)
         tree, leaves = found
-        return unflatten(tree, [traced(x) if type(x) is int else x.thing for x in leaves])
+        return slot.of(tree, [traced(x) if type(x) is int else x.thing for x in leaves])

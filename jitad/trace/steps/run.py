@@ -9,6 +9,8 @@ the numbers that they have; then those that earlier recordings have seen, told w
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from jitad.tape.builder import Value
 from jitad.tape.types import INPUT, Aval, Node
 from jitad.trace.captures.objects.standins import Poison
 from jitad.trace.dispatch import plain
-from jitad.trace.pytree import leaves_of, unflatten
+from jitad.trace.pytree import leaves_of
 from jitad.trace.steps.aliases import RESULT, Aliases, is_lost
 from jitad.trace.steps.changed import (
     Growing,
@@ -25,13 +27,17 @@ from jitad.trace.steps.changed import (
     Stored,
     cell_of,
     containers,
+    holders_of,
     is_array,
+    notice,
+    one_of_each,
     storage_of,
 )
-from jitad.trace.steps.emit import emitted
-from jitad.trace.steps.known import Known
+from jitad.trace.steps.emit import Found, emitted
+from jitad.trace.steps.held import alone
+from jitad.trace.steps.known import WHOLE, Known
 from jitad.trace.steps.state import state_of
-from jitad.trace.steps.variant import Cell, Variable, Variant, same, widened
+from jitad.trace.steps.variant import Cell, Variable, Variant, same, widen
 from jitad.trace.where import user_line
 
 __all__ = ["LoopRun"]
@@ -64,6 +70,7 @@ class LoopRun:
         self.sites: list[Any] = []                       # where it returns
         self.outcome: Any = None
         self.aliases = Aliases(self)
+        self.twins: dict[str, str] = {}                  # variables that are the same container as another one
 
     # --- walking ---------------------------------------------------------------------------------
     def __iter__(self) -> LoopRun:
@@ -86,8 +93,11 @@ class LoopRun:
 
     def _enter(self, names: dict[str, Any]) -> None:
         loop = self.known.loop
-        self.slots = [self._slot(name, names.get(name, _ABSENT)) for name in loop.names]
+        held = [n for n in self.known.held if n in names and n not in (*loop.names, *loop.targets)]
+        self.single = {name: alone(names, name) for name in (*loop.names, *held) if name in names}
+        self.slots = [self._slot(name, names) for name in loop.names]
         self.slots += [Variable(name, True) for name in loop.targets]
+        self.slots += one_of_each(self, [self._slot(name, names) for name in held])
         self.since = len(self.recorder.nodes)
         self.dependent, self.seen = set[int](), self.since
         self.position = self.placeholder(Aval((), np.dtype(np.int64)))
@@ -102,11 +112,12 @@ class LoopRun:
     def _changing(self, names: dict[str, Any]) -> None:
         """The objects that are known to change."""
         recorder, known = self.recorder, self.known
-        refuse = lambda: self.marks.unfit(known, "a list that it appends to is read")
         for name in known.loop.changeable:
             thing = names.get(name)
+            if name in known.held:
+                continue
             if name in known.stored and type(thing) is list:
-                self.grown.append(Grown(name, thing, Growing(refuse, self.aliases.keep)))
+                self.grown.append(Grown(name, thing, Growing(partial(self.hold, {name: {WHOLE}}), self.aliases.keep)))
             elif name in known.stored and is_array(thing):
                 storage = storage_of(recorder, thing, trace=True)
                 if storage is None or storage.owner:
@@ -115,29 +126,33 @@ class LoopRun:
                     self.stored.append(Stored(storage, cell_of(recorder, storage)))
                     self.stored[-1].cell.number = self.placeholder(self.stored[-1].cell.aval)
 
-    def _slot(self, name: str, value: Any) -> Variable:
+    def _slot(self, name: str, names: dict[str, Any]) -> Variable:
         """The slot of a variable by what it is when the loop is entered."""
-        first = name in self.known.loop.first
-        if value is _ABSENT or type(value) is Poison or (first and (name in self.known.fresh or containers(value))):
+        known = self.known
+        first = name in known.loop.first
+        if name not in names or type(names[name]) is Poison or (
+                first and (name in known.fresh or containers(names[name]))):
             return Variable(name, True)
-        if name in self.known.fresh:
-            self.marks.unfit(self.known, f"`{name}` becomes something of another kind")
-        if containers(value):
-            self.marks.unfit(self.known, f"`{name}`, a list, dict or set, goes from step to step")
-        leaves, tree = leaves_of(value)
-        if name in self.known.stored and is_array(value):
-            storage_of(self.recorder, value, trace=True)
-            return Variable(name, False, tree, [plain(value)])
-        return Variable(name, False, tree, [self._cell(name, plain(x)) for x in leaves], value)
+        if name in known.fresh:
+            self.marks.unfit(known, f"`{name}` becomes something of another kind")
+        if name in known.stored and is_array(names[name]):
+            storage_of(self.recorder, names[name], trace=True)
+            return Variable(name, False, (), [plain(names[name])])
+        slot = Variable(name, False, kept=name in known.held, single=self.single[name])
+        moving, assigned = known.held.get(name, ()), name in known.loop.names
+        if not slot.take(names, lambda i, x: self._cell(name, x, name in known.moving if assigned else True)
+                         if assigned or i in moving else x):
+            self.marks.unfit(known, f"`{name}` has a container in it that cannot go from step to step")
+        return slot
 
-    def _cell(self, name: str, x: Any) -> Any:
+    def _cell(self, name: str, x: Any, moving: bool) -> Any:
         recorder = self.recorder
         if isinstance(x, Value):
             if not hasattr(type(x), "jitad_parts"):
                 if getattr(x, "frozen", ""):
                     self.marks.unfit(self.known, f"`{name}` is read-only")
                 return Cell(x.aval, getattr(x, "boxed", False), Value(recorder, x.number), recorder.concrete(x.number))
-        elif isinstance(x, _NUMBERS) or (type(x) in (int, bool) and name in self.known.moving) or (
+        elif isinstance(x, _NUMBERS) or (type(x) in (int, bool) and moving) or (
                 isinstance(x, np.ndarray) and x.dtype.kind in "fiub"):
             array = np.asarray(x)
             weak = type(x) in (int, float, bool)
@@ -166,25 +181,43 @@ class LoopRun:
             recorder.know(cell.number, np.asarray(number, cell.aval.dtype))
         for stored in self.stored:
             stored.storage.replace(stored.cell.number)
-        self.heads = []
-        for slot in self.slots[:len(self.known.loop.names)]:
-            self.heads.append(self.unset(slot.name) if slot.fresh else unflatten(
-                slot.tree, [self._traced(x, x.number) if type(x) is Cell else x for x in slot.leaves]))
+        traced = lambda cell: self._traced(cell, cell.number)
+        heads = {slot.name: slot.head(traced, bool(self.grown)) for slot in self.slots if not slot.fresh}
         lists = {grown.name: grown.stand_in for grown in self.grown}
         for grown in self.grown:
-            grown.stand_in.made = []
-        self.heads += [lists.get(name, names.get(name)) for name in self.known.loop.changed]
+            grown.stand_in.things = []
+        self._heads = [*(heads[n] if n in heads else self.unset(n) for n in self.known.loop.names),
+                       *(lists.get(n, names.get(n)) for n in self.known.loop.changed)]
         self.path: list[tuple[int, Any, Any]] = []
         self.answers: dict[int, Any] = {}
         self.left, self.value = 0, None
         recorder.moment += 1
         self.moment = recorder.moment
-        self.aliases.begin()
-        self.before = state_of(self.marks, names, self._held())
+        self.aliases.begin(heads)
+        self.before = self._state(names)
         return None if self.walk is None else self.walk.at(recorder.value(self.position))
 
-    def _held(self) -> set[str]:
-        return {slot.name for slot in self.slots} | (self.known.stored & {*self.known.loop.changed})
+    @property
+    def heads(self) -> list[Any]:
+        """What the variables are at the head of a step, given once: it is counted who else holds them."""
+        heads, self._heads = self._heads, []
+        return heads
+
+    def _state(self, names: dict[str, Any]) -> Any:
+        left_out = {slot.name for slot in self.slots} | {grown.name for grown in self.grown} | (
+            self.known.stored & {*self.known.loop.changed})
+        kept = [slot for slot in self.slots if slot.kept]
+        return state_of(self.marks, names, left_out, [x for slot in kept for x in slot.still],
+                        {id(x) for slot in kept for x in slot.objects})
+
+    def hold(self, leaves: Mapping[str, set[int]]) -> None:
+        """The containers of these variables are given other contents in each step, or these of their leaves."""
+        held = self.known.held
+        if all(found <= held.get(name, set()) for name, found in leaves.items()):
+            self.marks.unfit(self.known, "a step changes more than its variables")
+        for name, found in leaves.items():
+            held[name] = held.get(name, set()) | found
+        self.marks.start_over()
 
     def _traced(self, cell: Cell, number: int) -> Any:
         traced = self.recorder.value(number)
@@ -246,24 +279,21 @@ class LoopRun:
     # --- the end of a step -------------------------------------------------------------------------
     def _close(self, names: dict[str, Any]) -> None:
         marks, recorder = self.marks, self.recorder
-        after = state_of(marks, names, self._held())
+        after = self._state(names)
         if after != self.before:
-            held = [(n, names.get(n)) for n in self.known.loop.changeable]
-            self.changes([n for n, thing in held if is_array(thing) or type(thing) is list])
+            notice(self, names, after)
         if any(any(thing is grown.real for thing in after.held) for grown in self.grown):
             marks.unfit(self.known, "a list that it appends to has several names")
-        named = [id(x) for slot in self.slots for x in containers(names.get(slot.name))]
-        if len(named) > len(set(named)) or not set(named).isdisjoint(map(id, after.held)):
-            marks.unfit(self.known, "one list, dict or set has several names")
         if self.walk is not None and not self.walk.is_steady():
             marks.unfit(self.known, "an array that it walks is written")
         self.aliases.end(names)
         ends = [self._end(slot, names.get(slot.name, _ABSENT)) for slot in self.slots]
+        holders = holders_of(self, names, after)
         value = None if self.value is None else (self.value[1], [plain(x) for x in self.value[0]])
         made = Variant(self.path, ends, self.left, value,
                        [Value(recorder, s.storage.read(s.storage.whole)) for s in self.stored],
-                       [list(grown.stand_in.made) for grown in self.grown])
-        if self._widened(made) or marks.version != self.version:
+                       [grown.stand_in.rows() for grown in self.grown], holders)
+        if widen(self, made) or marks.version != self.version:
             marks.renew(self)                            # their paths are known, and are gone once more
         else:
             known = self.variants.get(made.key)
@@ -299,42 +329,8 @@ class LoopRun:
         """What a variable is at the end of a step: its tree, and leaves of which the traced are plain values."""
         if value is _ABSENT or type(value) is Poison:
             return None, []
-        leaves, tree = leaves_of(value)
+        tree, leaves = slot.end(value)
         return (None, []) if any(map(is_lost, leaves)) else (tree, [plain(x) for x in leaves])
-
-    def _widened(self, made: Variant) -> bool:
-        """Whether a cell must become of another type, with a placeholder of its own."""
-        again = False
-        for slot, (tree, leaves) in zip(self.slots, made.ends, strict=True):
-            if slot.fresh:
-                continue
-            if tree != slot.tree:
-                self._loose(slot, leaves)
-            for cell, x in zip(slot.leaves, leaves, strict=True):
-                if type(cell) is not Cell:
-                    if x is not cell and (type(x) not in (int, bool, str) or type(x) is not type(cell) or x != cell):
-                        self._loose(slot, leaves)
-                    continue
-                value = self.value_of(x)
-                if value is None or value.shape != cell.aval.shape:
-                    self._loose(slot, leaves)
-                aval, boxed = widened(cell, value, x)
-                if aval != cell.aval:
-                    if aval.dtype.kind != cell.aval.dtype.kind and self.marks.asks_kinds():
-                        self.marks.unfit(self.known, f"`{slot.name}` becomes a number of another class")
-                    cell.aval, again = aval, True
-                    cell.number = self.placeholder(aval)
-                cell.boxed = boxed
-        return again
-
-    def _loose(self, slot: Variable, leaves: list[Any]) -> None:
-        """A variable that does not stay what it is: its numbers move, or it is assigned before it is read."""
-        known = self.known
-        if slot.name not in known.moving and any(type(x) in (int, bool) for x in (*slot.leaves, *leaves)):
-            known.moving.add(slot.name)
-        else:
-            known.fresh.add(slot.name)
-        self.marks.start_over()
 
     def value_of(self, x: Any) -> Any:
         """A leaf at the end of a step as a value; None for what cannot be on a tape."""
@@ -374,11 +370,15 @@ class LoopRun:
         found = emitted(self)
         loop = self.known.loop
         named = {slot.name: value for slot, value in zip(self.slots, found.values, strict=True)}
-        self.found = found
+        named |= {name: named[other] for name, other in self.twins.items()}
         self.aliases.after(found.values)
+        self.found = Found([], found.code, found.results)
         lists = {grown.name: grown.real for grown in self.grown}
-        return [*(named[n] for n in loop.names), *(lists.get(n, self.ending.get(n)) for n in loop.changed),
-                *(named[n] for n in loop.targets)]
+        finals = [*(named[n] for n in loop.names), *(lists.get(n, self.ending.get(n)) for n in loop.changed),
+                  *(named[n] for n in loop.targets)]
+        self.slots, self.grown, self.before, self.names, self.ending = [], [], None, {}, {}
+        self.variants.clear()
+        return finals
 
     def broken(self) -> bool:
         return bool(self.found.code is not None and self.recorder.decide(self.found.code == BREAK))

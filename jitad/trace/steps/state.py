@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from functools import partial
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -25,20 +26,25 @@ class State:
     __hash__ = None                                      # type: ignore[assignment]
 
     def __init__(self) -> None:
-        self.pictures: list[Any] = []
+        self.pictures: dict[int, Any] = {}               # by identity
         self.held: list[Any] = []
         self.unknown = False
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, State) and not self.unknown and self.pictures == other.pictures
 
+    def changed(self, before: State) -> set[int]:
+        """The identities of what is not what it was."""
+        return {one for one, picture in self.pictures.items() if before.pictures.get(one, picture) != picture}
 
-def state_of(marks: Any, names: dict[str, Any], left_out: set[str]) -> State:
-    """A picture of all that can be reached from variables and can change; equal to another one if nothing has."""
-    watched = {id(copy) for copy, _, _ in marks.recorder.captures.watched}
+
+def state_of(marks: Any, names: dict[str, Any], left_out: set[str], more: Iterable[Any], without: set[int]) -> State:
+    """A picture of all that can be reached from variables, and from `more`, and can change, `without` some objects;
+    equal to another one if nothing has."""
+    watched = {id(copy) for copy, _, _ in marks.recorder.captures.watched} | without
     found = State()
     seen: set[int] = set()
-    waiting = [value for name, value in names.items() if name not in left_out and not name.startswith(".")]
+    waiting = [*more, *(value for name, value in names.items() if name not in left_out and not name.startswith("."))]
     while waiting:
         thing = waiting.pop()
         if type(thing) is Poison or isinstance(thing, _FIXED) or id(thing) in seen or id(thing) in watched:
@@ -49,7 +55,7 @@ def state_of(marks: Any, names: dict[str, Any], left_out: set[str]) -> State:
             found.unknown = True
             continue
         content, inside = picture
-        found.pictures.append((id(thing), content))
+        found.pictures[id(thing)] = content
         found.held += [thing, *inside]
         waiting += inside
     return found
@@ -58,7 +64,7 @@ def state_of(marks: Any, names: dict[str, Any], left_out: set[str]) -> State:
 def _picture(thing: Any) -> tuple[Any, list[Any]] | None:
     """What is in a thing, to be compared, and what can be reached through it; None for what is not known."""
     kind = type(thing)
-    if isinstance(thing, (list, tuple)):
+    if isinstance(thing, (list, tuple, deque)):
         return [id(x) for x in thing], list(thing)
     if isinstance(thing, dict):
         return [(id(k), id(x)) for k, x in thing.items()], list(thing.values())

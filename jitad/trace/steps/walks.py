@@ -39,6 +39,8 @@ class Walk:
 
 def _content(array: Any) -> Any:
     """What tells whether an array has been written."""
+    if type(array) in (list, tuple):
+        return [*map(id, array)]
     own = array.memory if type(array) is LocalArray else array
     storage = getattr(own, "storage", None)
     if storage is None:
@@ -117,4 +119,4 @@ def _listed(recorder: Any, things: Any, doubt: Callable[[], Any]) -> Walk | None
         if element.ndim:
             element.home.doubt = doubt
         return element
-    return Walk(len(items), at, [x for x in things if getattr(x, "ndim", 0)])
+    return Walk(len(items), at, [things, *(x for x in things if getattr(x, "ndim", 0))])
