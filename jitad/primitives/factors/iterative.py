@@ -64,8 +64,10 @@ class IterativeSystem(SparseSystem):
         from scipy.sparse import linalg
 
         matrix, turned = _csc(data, self.indices, self.indptr, self.n), transposed and self.solver not in SYMMETRIC
-        return getattr(linalg, self.solver)(matrix.T if turned else matrix, b, M=self.preconditioner.of(   # type: ignore
-            self._parts, self.n, turned), **options)
+        near = self.preconditioner.of(self._parts, self.n, turned)
+        if near is not None:                             # `qmr` knows no M=
+            options["M"] = near
+        return getattr(linalg, self.solver)(matrix.T if turned else matrix, b, **options)      # type: ignore
 
     def found(self, data: Value, b: Value, start: Value, parts: Value) -> Value:
         """The solution for a vector, and, as the last element, what SciPy says of convergence."""

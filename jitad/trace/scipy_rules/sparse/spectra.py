@@ -4,6 +4,8 @@
 of A are the largest eigenvalues of ``[[0, A], [A^T, 0]]``, whose vectors are those of both sides (Golub and Van Loan,
 Matrix Computations, section 8.6.1), up to their signs, which SciPy leaves open too. With a second matrix, and where a
 matrix is not symmetric, it is made a full one, of which LAPACK finds all eigenvalues; SciPy's choice is made of them.
+Values that `eigsh` is asked for without vectors come in the order in which ARPACK leaves them; those of `eigs`, which
+has no fixed order in SciPy, the first asked first.
 """
 from __future__ import annotations
 
@@ -29,6 +31,8 @@ __all__: list[str] = []
 MODULE = "scipy.sparse.linalg"
 NUMBERS: dict[str, Callable[[Any], Any]] = {"LM": abs, "SM": abs, "LR": np.real, "SR": np.real, "LI": np.imag,
                                             "SI": np.imag, "LA": np.real, "SA": np.real}
+# What rises along eigenvalues that come without vectors and without a shift; for others, the values themselves do.
+LEFT: dict[str, Callable[[Any], Any]] = {"LM": abs, "SM": lambda x: -abs(x), "SA": lambda x: -x}
 
 
 def _full(matrix: TracedSparse, name: str) -> Any:
@@ -53,6 +57,13 @@ def _some(values: Any, vectors: Any, k: int, which: str, sigma: Any, with_vector
     return (found, vectors[:, places]) if with_vectors else found
 
 
+def _as_left(values: Any, which: str, sigma: Any) -> Any:
+    """Rising eigenvalues, in the order in which ARPACK leaves them where no vectors are asked for."""
+    if sigma is not None or which not in LEFT:
+        return values
+    return values[np.argsort(stopped(LEFT[which](values)))]
+
+
 @maker("eigsh", MODULE)
 def eigsh(A: Any, k: int = 6, M: Any = None, sigma: Any = None, which: str = "LM", v0: Any = None, ncv: Any = None,
           maxiter: Any = None, tol: float = 0, return_eigenvectors: bool = True, Minv: Any = None, OPinv: Any = None,
@@ -66,14 +77,15 @@ def eigsh(A: Any, k: int = 6, M: Any = None, sigma: Any = None, which: str = "LM
         from scipy.linalg import eigh
 
         values, vectors = SUBSTITUTES[eigh](_full(matrix, name), _full(square_matrix(M, name), name))
-        return _some(values, vectors, k, which, setting(sigma), return_eigenvectors, rising=True)
+        found = _some(values, vectors, k, which, setting(sigma), return_eigenvectors, rising=True)
+        return found if return_eigenvectors else _as_left(found, which, sigma)
     options = {"sigma": setting(sigma), "which": which, "ncv": ncv, "maxiter": maxiter, "tol": setting(tol)}
     if v0 is not None:
         options["v0"] = this_recorder().decide_all(v0) if isinstance(v0, Value) else v0
     pairs = EigenPairs(matrix.shape[0], *plain_parts(matrix), k, options)
     data, value = double(matrix.elements), this_recorder().value
     values = value(pairs.values(data).number)
-    return (values, value(pairs.vectors(data).number)) if return_eigenvectors else values
+    return (values, value(pairs.vectors(data).number)) if return_eigenvectors else _as_left(values, which, sigma)
 
 
 @maker("eigs", MODULE)
@@ -81,10 +93,16 @@ def eigs(A: Any, k: int = 6, M: Any = None, sigma: Any = None, which: str = "LM"
          maxiter: Any = None, tol: float = 0, return_eigenvectors: bool = True, Minv: Any = None, OPinv: Any = None,
          OPpart: Any = None, rng: Any = None) -> Any:
     name = f"{MODULE}.eigs"
-    for given, what in ((M, "M="), (Minv, "Minv="), (OPinv, "OPinv="), (OPpart, "OPpart=")):
+    for given, what in ((Minv, "Minv="), (OPinv, "OPinv="), (OPpart, "OPpart=")):
         if given is not None:
             raise refused(this_recorder(), f"{name} with {what}", "leave it out, or use scipy.linalg.eig")
-    values, vectors = np.linalg.eig(_full(square_matrix(A, name), name))
+    whole = _full(square_matrix(A, name), name)
+    if M is None:
+        values, vectors = np.linalg.eig(whole)
+    else:                                                # M is positive definite; a vector v has v^H M v = 1
+        second = _full(square_matrix(M, name), name)
+        values, vectors = np.linalg.eig(np.linalg.solve(second, whole))
+        vectors = vectors / np.sqrt(np.sum(np.conj(vectors) * (second @ vectors), axis=0).real)
     return _some(values + 0j, vectors + 0j, k, which, setting(sigma), return_eigenvectors, rising=False)
 
 

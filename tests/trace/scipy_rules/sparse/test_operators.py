@@ -56,8 +56,19 @@ def test_eigenvalues_and_singular_values():
     together([parts, lambda d, b: linalg.svds(WIDE * d[2], k=1, return_singular_vectors=False),
               lambda d, b: linalg.eigsh(SECOND * d[0], k=2, M=mass(d), return_eigenvectors=False),
               lambda d, b: linalg.eigsh(SECOND + sp.diags(d), k=2, sigma=1.0, return_eigenvectors=False),
-              lambda d, b: np.abs(linalg.eigs(sp.csc_matrix(SQUARE) * d[0], k=2, which="SM")[0])], D, B,
+              lambda d, b: np.abs(linalg.eigs(sp.csc_matrix(SQUARE) * d[0], k=2, which="SM")[0]),
+              lambda d, b: np.abs(linalg.eigs(sp.csc_matrix(SQUARE), k=1, M=mass(d), which="LR")[1])[:, 0] * b], D, B,
              run=interpreted)
+
+
+@pytest.mark.parametrize("which", ["LM", "SM", "LA", "SA", "BE"])
+def test_the_order_of_values_without_vectors(which):
+    """As ARPACK leaves them, which is another one than beside vectors."""
+    wild = np.random.default_rng(4).normal(size=(9, 9))
+    both = sp.csc_matrix(wild + wild.T)
+    plain = lambda d: linalg.eigsh(both * d, k=4, which=which, return_eigenvectors=False)
+    found = interpreted(jit(plain), (1.5,))
+    np.testing.assert_allclose(found, plain(1.5), rtol=1e-10)
 
 
 def test_second_derivatives_and_refusals():
@@ -68,7 +79,7 @@ def test_second_derivatives_and_refusals():
     for function, what in ((lambda d: linalg.cg(LinearOperator((5000, 5000), matvec=lambda v: d * v), np.ones(5000)),
                             "of 5000 rows or columns in a solver at"),
                            (lambda d: linalg.svds(WIDE * d, k=1, which="SM"), "svds with which='SM'"),
-                           (lambda d: linalg.eigs(SECOND * d, k=2, M=SECOND), "eigs with M=")):
+                           (lambda d: linalg.eigs(SECOND * d, k=2, Minv=SECOND), "eigs with Minv=")):
         with pytest.raises(UnsupportedOperationError, match=what):
             jit(lambda d, f=function: f(d)[0])(1.0)
     with pytest.raises(ValueError, match="dimension mismatch"):
