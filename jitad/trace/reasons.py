@@ -121,13 +121,11 @@ REFUSED: dict[str, dict[str, str]] = {
     },
     "scipy.interpolate": {
         "splines": """AAA BPoly BarycentricInterpolator BivariateSpline CloughTocher2DInterpolator
-            FloaterHormannInterpolator KroghInterpolator LSQBivariateSpline LSQSphereBivariateSpline
-            LinearNDInterpolator NdBSpline NdPPoly NearestNDInterpolator RBFInterpolator Rbf RectBivariateSpline
-            RectSphereBivariateSpline SmoothBivariateSpline SmoothSphereBivariateSpline
-            approximate_taylor_polynomial barycentric_interpolate bisplev bisplrep generate_knots
-            griddata insert interp2d krogh_interpolate lagrange make_lsq_spline make_smoothing_spline
-            make_splprep make_splrep pade pchip_interpolate spalde splantider splder splprep splrep
-            sproot""",
+            FloaterHormannInterpolator KroghInterpolator LSQSphereBivariateSpline NdBSpline NdPPoly Rbf
+            RectSphereBivariateSpline SmoothSphereBivariateSpline approximate_taylor_polynomial
+            barycentric_interpolate bisplrep generate_knots insert interp2d krogh_interpolate lagrange
+            make_lsq_spline make_smoothing_spline make_splprep make_splrep pade pchip_interpolate spalde
+            splantider splder splprep splrep sproot""",
     },
     "scipy.signal": {
         "picked samples": "argrelextrema argrelmax argrelmin find_peaks "

@@ -96,7 +96,15 @@ EXAMPLES: dict[str, dict[str, tuple[str, tuple[Any, ...]]]] = {
         "PPoly": (f"{I}PPoly(x, [0.0, 1.0, 2.0, 4.0])(1.2)", (m,)), "BSpline": (f"{I}BSpline({_TCK})(0.4)", (v,)),
         "splev": (f"{I}splev(0.4, ({_TCK}))", (v,)), "splint": (f"{I}splint(0.1, 0.4, ({_TCK}))", (v,)),
         "RegularGridInterpolator": (f"{I}RegularGridInterpolator((y[:3], y[:3]), x)((1.2, 0.4))", (m, up)),
-        "interpn": (f"{I}interpn((y[:3], y[:3]), x, (1.2, 0.4))", (m, up))},
+        "interpn": (f"{I}interpn((y[:3], y[:3]), x, (1.2, 0.4))", (m, up)),
+        "RectBivariateSpline": (f"{I}RectBivariateSpline(y[:3], y[:3], x, kx=1, ky=1)(1.2, 0.4)", (m, up)),
+        "bisplev": (f"{I}bisplev(0.4, 0.3, ([0, 0, 1.0, 1], [0, 0, 1.0, 1], x, 1, 1))", (v,)),
+        **{name: (f"{I}{name}([[0, 0], [2, 0], [0, 2.0], [2, 2]], x)({at})", (v,)) for name, at in (
+            ("LinearNDInterpolator", "0.6, 0.3"), ("NearestNDInterpolator", "0.6, 0.3"),
+            ("RBFInterpolator", "[[0.6, 0.3]]"))},
+        "griddata": (f"{I}griddata([[0, 0], [2, 0], [0, 2.0], [2, 2]], x, (0.6, 0.3))", (v,)),
+        **{name: (f"{I}{name}([0, 1, 2] * 3, [0, 0, 0, 1, 1, 1, 2, 2, 2], np.arange(9.0), {more}kx=1, ky=1).ev(x, x)",
+                  (v,)) for name, more in (("SmoothBivariateSpline", ""), ("LSQBivariateSpline", "[1.0], [1.0], "))}},
     "scipy.special": {
         **{f"spherical_{k}n": (f"scipy.special.spherical_{k}n(2, x)", (v,)) for k in "jyik"},
         "sph_harm_y": ("scipy.special.sph_harm_y(2, 1, x, 0.3)", (v,)),
