@@ -1,8 +1,11 @@
 """Likelihoods in shards on a cluster of processes."""
 from __future__ import annotations
 
+import functools
+import importlib
 import os
 import signal
+import time
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 
@@ -64,6 +67,21 @@ def test_a_function_that_loads_runs_on_the_worker_and_is_no_shared_name(client):
     assert (ones(V), tens(V)) == (3.0, 30.0)
 
 
+def test_two_users_may_call_their_functions_and_data_the_same(cluster, client):
+    def log_likelihood(theta, x):
+        return theta[0] * np.sum(x)
+    first = log_likelihood
+
+    def log_likelihood(theta, x):
+        return np.sum(x**2) - theta[0]
+    with Client(cluster) as other:
+        ours, theirs = (jitad.sharded(f, [Y[:3], Y[3:6]], client=user) for f, user in (
+            (first, client), (log_likelihood, other)))
+        for theta in (T, V):
+            assert ours(theta) == jitad.sharded(first, [Y[:3], Y[3:6]])(theta)
+            assert theirs(theta) == jitad.sharded(log_likelihood, [Y[:3], Y[3:6]])(theta)
+
+
 def test_faults_are_named_with_shard_and_worker(client):
     y = SHARDS[4][1].copy()
     y[6] = np.nan
@@ -105,12 +123,27 @@ def test_what_is_no_client_is_refused(cluster):
         jitad.sharded(likelihood, SHARDS, client=closed)
 
 
-def test_shards_of_a_lost_worker_go_to_others(here, there, client):
-    there(T)
-    lost = sorted(there.engine.held, key=lambda actor: actor.address)[0]
-    (number,) = client.run(os.getpid, workers=[lost.address]).values()
-    os.kill(number, signal.SIGKILL)
+def dying(module, name):
+    """From now on, what calls this in the process ends it."""
+    *path, last = name.split(".")
+    setattr(functools.reduce(getattr, path, importlib.import_module(module)), last,
+            lambda *args, **kwargs: os.kill(os.getpid(), signal.SIGKILL))
+
+
+@pytest.mark.parametrize("place", [("jitad.compile.llvm.native", "optimise"), ("jitad.distributed.keeper",
+                                                                              "Keeper.answer")])
+def test_shards_of_a_worker_that_dies_while_it_works_go_to_others(here, client, place):
+    until = time.monotonic() + 60
+    while len(client.nthreads()) < 2 and time.monotonic() < until:      # the one of a test before may still begin
+        time.sleep(0.05)
+    there = jitad.sharded(likelihood, SHARDS, prior, client=client)
+    lost = min(client.run(os.getpid))
+    if place[1] == "optimise":                               # before it has compiled
+        client.run(jitad.cache.configure, disk=False, workers=[lost])
+    else:
+        there(T)
+    client.run(dying, *place, workers=[lost])
     assert there(V + 1.0) == here(V + 1.0)
-    assert lost not in there.engine.held
+    assert lost not in {actor.address for actor in there.engine.held}
     assert sorted(n for held in there.engine.held.values() for n in held) == [0, 1, 2, 3, 4]
     assert there.hvp(V, T).tobytes() == here.hvp(V, T).tobytes()
