@@ -6,6 +6,7 @@ import pytest
 
 import jitad
 from jitad.constraints import positive, real
+from jitad.inference.many.datasets import checked_sets, padded
 
 RNG = np.random.default_rng(3)
 
@@ -43,6 +44,35 @@ def test_a_bad_data_set_has_words_and_the_others_rows():
         jacobian=True)["tau"], rtol=1e-7)
     flat = jitad.posterior(lambda a, b, y: -np.sum((y - a - b) ** 2), dict(a=real(), b=real()), data=(np.zeros(2),))
     assert "not positive definite" in jitad.fit_many(flat, [np.ones(2)] * 4, starts=1)["fit"]["problem"][3]
+
+
+def test_normal_distributions_at_the_modes_and_those_of_a_cluster(client):
+    found = jitad.fit_many(POST, SETS, method="laplace", draws=4000)
+    for label in ("s0", "s33"):
+        one = POST.with_data(SETS[label]).normal()
+        draws = one.draws(4000, seed=5)
+        for kind, statistic in (("mean", np.mean), ("95%", lambda x, axis: np.quantile(x, 0.95, axis))):
+            np.testing.assert_allclose(found[kind].loc[label], [*statistic(draws["mu"][0], axis=0), statistic(
+                draws["tau"][0], axis=0)], rtol=0.05, atol=0.1)
+        assert found["fit"]["log_evidence"][label] == pytest.approx(one.log_evidence)
+    assert found.equals(jitad.fit_many(POST, SETS, method="laplace", draws=4000, client=client))
+    alone = jitad.fit_many(POST, {"s0": SETS["s0"], "bad": np.full((5, 2), np.nan)}, method="laplace", draws=4000)
+    assert abs(alone["sd"]["mu[1]"]["s0"] - found["sd"]["mu[1]"]["s0"]) < 0.05
+    assert np.isnan(alone["sd"]["tau"]["bad"]) and "no point to start from" in alone["fit"]["problem"]["bad"]
+
+
+def test_data_sets_of_like_lengths_are_padded_and_share_a_kernel():
+    def weighted(mu, y, w):
+        return np.sum(-0.5 * w * (y - mu) ** 2) - 0.5 * mu**2
+    post = jitad.posterior(weighted, dict(mu=real()), data=dict(y=np.zeros(3), w=np.ones(3)))
+    sets = [dict(y=RNG.normal(size=n), w=np.ones(n)) for n in (20, 17, 16, 19, 12, 11)]
+    together = padded(post, checked_sets(post, sets), {"y": 0.0, "w": 0})
+    assert [len(y) for y, _ in together.values] == [20, 20, 20, 20, 12, 12]
+    found = jitad.fit_many(post, sets, pad={"y": 0.0, "w": 0.0})
+    np.testing.assert_allclose(found["estimate"]["mu"], [each["y"].sum() / (len(each["y"]) + 1) for each in sets])
+    for pad, value in (({"y": 0.0}, "nan"), ({"y": 0.0, "w": 1.0}, "-")):
+        with pytest.raises(jitad.SignatureError, match=f"changes the density of data set 1 from -.* to {value}"):
+            jitad.fit_many(post, sets, pad=pad)
 
 
 def test_of_several_modes_the_best_is_found_by_every_data_set():
@@ -91,7 +121,9 @@ def test_rows_are_predicted_by_draws_that_have_not_seen_them():
     (lambda: jitad.fit_many(POST, np.zeros((3, 5, 2))), "datasets must be a list .* not ndarray"),
     (lambda: jitad.fit_many(POST, []), "datasets is empty"),
     (lambda: jitad.fit_many(POST, [(SETS["s0"], 1.0)]), "has 1 data, and 2 were given"),
-    (lambda: jitad.fit_many(POST, [SETS["s0"]], method="guess"), 'must be "optimise" or "sample", not \'guess\''),
+    (lambda: jitad.fit_many(POST, [SETS["s0"]], method="guess"), '"optimise", "laplace" or "sample", not \'guess\''),
+    (lambda: jitad.fit_many(POST, [SETS["s0"]], pad={"z": 0}), "values for missing rows of some of y; not {'z': 0}"),
+    (lambda: jitad.fit_many(POST, [SETS["s0"]], method="laplace", jacobian=True), "has no option 'jacobian'; it has"),
     (lambda: jitad.fit_many(POST, [SETS["s0"]], draws=3), "has no option 'draws'"),
     (lambda: jitad.fit_many(POST, [SETS["s0"]], method="sample", wrong=3), "nutpie has no option 'wrong'"),
     (lambda: jitad.calibrate(POST, lambda rng: {"mu": 0.0}), "simulate must give a pair"),

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jitad.errors import SignatureError, StartError
-from jitad.inference.many.datasets import checked_sets
+from jitad.inference.many.datasets import checked_sets, places_of
 from jitad.inference.many.draws import draws_of_each
 from jitad.inference.starts import require_count
 
@@ -88,11 +88,7 @@ def _with_rows(post: Posterior, names: Sequence[str] | None) -> tuple[set[int], 
     wrong = [name for name in names if name not in sizes]
     if isinstance(names, str) or wrong or len({sizes[name] for name in names}) != 1:
         raise SignatureError(f"rows must name data of one length; the arrays are {sizes}, and rows is {names!r}")
-    wanted = [id(known[name]) for name in names]
-    places = {place for place, x in enumerate(post.observed.values) if id(x) in wanted}
-    if len(places) != len(names):
-        raise SignatureError("one array is among the data twice, once with rows and once without; give a copy")
-    return places, sizes[names[0]]
+    return set(places_of(post, names)), sizes[names[0]]
 
 
 def _folds(count: int, folds: int, groups: Any, seed: Any) -> np.ndarray:

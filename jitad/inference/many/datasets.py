@@ -1,15 +1,19 @@
 """Data sets for one posterior: checked, put in order, and those of the same shapes together."""
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from jitad.errors import ArgumentTypeError
+from jitad.errors import ArgumentTypeError, SignatureError
+from jitad.inference.density import NO_DENSITY
 from jitad.inference.given import Data
 
 Posterior = Any              # that of `jitad.inference.model`
+LONGER = 1.25                # times its own length to which a data set is padded at most
+SAME = 1e-9                  # of the density, by which padding may change it
 EQUAL = (bool, int, str, type(None))         # data that are no arrays, which all of a group must have the same
 
 
@@ -44,6 +48,64 @@ def _in_order(post: Posterior, given: Any) -> tuple[Any, ...]:
     else:
         changed = post.observed.changed(tuple(given) if isinstance(given, (tuple, list)) else (given,), {})
     return Data(changed).values
+
+
+def places_of(post: Posterior, names: Sequence[str]) -> list[int]:
+    """The places of arrays among the data. Raises `SignatureError` for an array that is there twice."""
+    numbers = [id(x) for x in post.observed.values]
+    found = [[place for place, number in enumerate(numbers) if number == id(post.data[name])] for name in names]
+    if any(len(places) != 1 for places in found):
+        raise SignatureError("one array is among the data twice, once under another name; give a copy")
+    return [place for (place,) in found]
+
+
+# --- the same shapes for many ------------------------------------------------------------------------------------
+
+def padded(post: Posterior, sets: DataSets, pad: Mapping[str, Any]) -> DataSets:
+    """Data sets of which the arrays that `pad` names have further rows of the value that it gives, so that few lengths
+    are left. Raises `SignatureError` unless `pad` names arrays that are of one length in each data set, and unless the
+    density of each data set is the same with such rows."""
+    arrays = [name for name, x in post.data.items() if x.ndim]
+    if not isinstance(pad, Mapping) or not pad or not set(pad) <= set(arrays):
+        raise SignatureError(f"pad must be a dict with values for missing rows of some of {', '.join(arrays)}; not "
+                             f"{pad!r}")
+    fill = dict(zip(places_of(post, list(pad)), pad.values(), strict=True))
+    lengths = []
+    for label, data in zip(sets.labels, sets.values, strict=True):
+        own = {np.shape(data[place])[:1] for place in fill}
+        if len(own) != 1 or own == {()}:
+            raise SignatureError(f"in data set {label!r}, the arrays that pad names have no common length")
+        lengths.append(own.pop()[0])
+    target: dict[int, int] = {}
+    for length in sorted(set(lengths), reverse=True):
+        longest = target[min(target)] if target else length
+        target[length] = longest if longest <= LONGER * length else length
+    values = [_with_rows(data, fill, target[length] - length)
+              for data, length in zip(sets.values, lengths, strict=True)]
+    for label, before, after in zip(sets.labels, sets.values, values, strict=True):
+        _require_same_density(post, label, before, after)
+    return DataSets(sets.labels, values)
+
+
+def _with_rows(data: tuple[Any, ...], fill: Mapping[int, Any], rows: int) -> tuple[Any, ...]:
+    return tuple(np.concatenate([x, np.full((rows, *x.shape[1:]), fill[place], x.dtype)]) if place in fill and rows
+                 else x for place, x in enumerate(data))
+
+
+def _require_same_density(post: Posterior, label: Any, before: tuple[Any, ...], after: tuple[Any, ...]) -> None:
+    for u in (np.full(post.dim, 0.1), np.linspace(-0.7, 0.9, post.dim)):
+        one, other = (_density(post, u, data) for data in (before, after))
+        if np.isfinite(one) and not abs(one - other) <= SAME * (1 + abs(one)):
+            raise SignatureError(f"padding changes the density of data set {label!r} from {one!r} to {other!r}: rows "
+                                 "of what pad gives must add nothing, as those of weight 0 do")
+
+
+def _density(post: Posterior, u: np.ndarray, data: tuple[Any, ...]) -> float:
+    try:
+        with np.errstate(all="ignore"):
+            return float(post.likelihood(u, *data))
+    except NO_DENSITY:
+        return math.nan
 
 
 def groups_of(values: Sequence[tuple[Any, ...]]) -> list[list[int]]:

@@ -1,23 +1,26 @@
 """`fit_many`: one posterior fitted to many data sets, as a data frame."""
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from jitad.errors import SignatureError
 from jitad.inference.draws import Draws
-from jitad.inference.given import labels
-from jitad.inference.many.datasets import checked_sets
+from jitad.inference.many.datasets import checked_sets, padded
 from jitad.inference.many.draws import draws_of_each
 from jitad.inference.many.modes import modes_of
+from jitad.inference.many.rows import Estimates, Normals, Row, summarised
 from jitad.inference.starts import require_count
 
 Posterior = Any              # that of `jitad.inference.model`
+OPTIONS: dict[str, dict[str, Any]] = {"optimise": {"start": None, "starts": 4, "jacobian": False},
+                                      "laplace": {"start": None, "starts": 4, "draws": 1000}}
 
 
 def fit_many(post: Posterior, datasets: Any, *, method: str = "optimise", client: Any = None, seed: Any = 0,
-             **options: Any) -> Any:
+             pad: Mapping[str, Any] | None = None, **options: Any) -> Any:
     """A posterior fitted to each of many data sets: subjects, simulations, halves of the data.
 
     Parameters
@@ -29,19 +32,26 @@ def fit_many(post: Posterior, datasets: Any, *, method: str = "optimise", client
         or a dict of such data by label.
     method
         ``"optimise"`` for modes and standard errors, with the options `start`, `starts` and `jacobian` of
-        `Posterior.optimise`; ``"sample"`` for draws, with the options of `Posterior.draws`.
+        `Posterior.optimise`; ``"laplace"`` for the normal distributions of the free vector at the modes, as
+        `Posterior.normal` gives them, with the options `start`, `starts` and `draws`; ``"sample"`` for draws, with the
+        options of `Posterior.draws`.
     client
         A `distributed.Client`, on whose workers the fits run. Their code travels as tapes, not as functions.
     seed
         The same one gives the same rows, however many workers there are, on one kind of processor.
+    pad
+        Values for rows that are missing, by the names of arrays, such as ``{"y": 0.0, "weight": 0.0}``: these arrays
+        get further rows of them, as many as a quarter of their own at most, so that few lengths are left, each of which
+        is compiled once. Only you know which rows add nothing to the density; that these do is tried with each data
+        set.
 
     Returns
     -------
     pandas.DataFrame
         A row for each data set, with pairs as columns: ``frame["estimate"]["mu"]`` and ``frame["error"]["mu"]``, or of
         draws ``"mean"``, ``"sd"``, ``"5%"`` and ``"95%"``, for each element of the parameters; ``frame["fit"]`` has
-        `value` and `converged`, or `rhat` and `diverging`, and `problem`: words for fits that failed, which are NaN, or
-        that are not to be trusted. One bad data set does not end the others.
+        `value` and `converged`, `log_evidence` and `converged`, or `rhat` and `diverging`, and `problem`: words for
+        fits that failed, which are NaN, or that are not to be trusted. One bad data set does not end the others.
 
     Raises
     ------
@@ -54,7 +64,7 @@ def fit_many(post: Posterior, datasets: Any, *, method: str = "optimise", client
     -----
     Modes of four data sets or more that have the same shapes, of at most 50 free numbers, are looked for side by side
     in one kernel, by Newton's method; where it ends at no mode, `Posterior.optimise` begins anew. Other shapes are
-    other kernels: nothing is padded, since only you know what a missing value is.
+    other kernels, but for what `pad` says.
 
     Examples
     --------
@@ -74,33 +84,32 @@ def fit_many(post: Posterior, datasets: Any, *, method: str = "optimise", client
     import pandas
 
     sets = checked_sets(post, datasets)
-    if method == "optimise":
-        unknown = set(options) - {"start", "starts", "jacobian"}
-        if unknown:
-            raise SignatureError(f'method="optimise" has no option {min(unknown)!r}; it has start, starts, jacobian')
-        starts = options.get("starts", 4)
-        require_count("starts", starts)
-        rows = modes_of(post, sets, client, seed, options.get("start"), starts, bool(options.get("jacobian", False)))
-    elif method == "sample":
+    if pad is not None:
+        sets = padded(post, sets, pad)
+    if method == "sample":
         found = {number: _summary(post, draws, words) for number, draws, words in draws_of_each(
             post, sets, client, seed, options)}
         rows = [found[number] for number in range(len(sets.values))]
+    elif method in OPTIONS:
+        unknown = [name for name in options if name not in OPTIONS[method]]
+        if unknown:
+            raise SignatureError(f'method="{method}" has no option {unknown[0]!r}; it has {", ".join(OPTIONS[method])}')
+        given = {**OPTIONS[method], **options}
+        start, starts = given["start"], given["starts"]
+        require_count("starts", starts)
+        rows_of = Estimates(post, seed, start, starts, bool(given["jacobian"])) if method == "optimise" else Normals(
+            post, seed, start, starts, given["draws"], len(sets.values))
+        rows = modes_of(post, sets, client, seed, start, starts, rows_of)
     else:
-        raise SignatureError(f'method must be "optimise" or "sample", not {method!r}')
+        raise SignatureError(f'method must be "optimise", "laplace" or "sample", not {method!r}')
     frame = pandas.DataFrame(rows, index=pandas.Index(sets.labels, tupleize_cols=False))
     frame.columns = pandas.MultiIndex.from_tuples(frame.columns)
     return frame
 
 
-def _summary(post: Posterior, draws: Draws | None, problem: str) -> dict[Any, Any]:
-    row: dict[Any, Any] = {}
-    kinds = {"mean": np.mean, "sd": lambda x, axis: np.std(x, axis, ddof=1),
-             "5%": lambda x, axis: np.quantile(x, 0.05, axis), "95%": lambda x, axis: np.quantile(x, 0.95, axis)}
-    for kind, statistic in kinds.items():
-        for name, shape in post.shapes.items():
-            values = np.full(shape, np.nan) if draws is None else statistic(  # type: ignore[operator]
-                draws[name].reshape(-1, *shape), 0)
-            row |= {(kind, label): x for label, x in zip(labels(name, shape), np.ravel(values), strict=True)}
-    return row | {("fit", "rhat"): np.nan if draws is None else float(draws.rhat().max()),
-                  ("fit", "diverging"): 0 if draws is None else int(draws.statistics["diverging"].sum()),
-                  ("fit", "problem"): problem}
+def _summary(post: Posterior, draws: Draws | None, problem: str) -> Row:
+    values = None if draws is None else np.concatenate(
+        [draws[name].reshape(-1, int(np.prod(shape))) for name, shape in post.shapes.items()], axis=1)
+    return summarised(post, values) | {("fit", "rhat"): np.nan if draws is None else float(draws.rhat().max()),
+                                       ("fit", "diverging"): 0 if draws is None else int(
+                                           draws.statistics["diverging"].sum()), ("fit", "problem"): problem}

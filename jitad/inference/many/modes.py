@@ -1,36 +1,33 @@
 """Modes of one posterior with each of many data sets: those of the same shapes side by side in one kernel."""
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from jitad.api.batch import batch
-from jitad.api.derivatives import hessian, jacobian
-from jitad.api.transforms import jit, value_and_grad
-from jitad.constraints.joint import flat_values_of, values_alone
+from jitad.api.derivatives import hessian
+from jitad.api.transforms import value_and_grad
 from jitad.distributed.keeper import program
 from jitad.distributed.tasks import Tasks
-from jitad.errors import EstimateWarning, JitadError, UnsupportedOperationError
+from jitad.errors import JitadError, UnsupportedOperationError
 from jitad.export.saved import packed, unpacked
 from jitad.inference.density import NO_DENSITY, Density
-from jitad.inference.given import labels
 from jitad.inference.many.datasets import DataSets, axes_of, groups_of, stacked
 from jitad.inference.many.newton import Modes, best_modes
+from jitad.inference.many.rows import SILENT, OfModes, Row
 
 Posterior = Any              # that of `jitad.inference.model`
 BLOCK = 32                   # data sets of one kernel
 FEW = 4                      # of one shape, for which no kernel for many is compiled
 SMALL = 50                   # free numbers up to which all Hessians are held at once
-SILENT: Any = {"on_mismatch": "silent"}
 
 
 def modes_of(post: Posterior, sets: DataSets, client: Any, seed: Any, start: Any, starts: int,
-             jacobian: bool) -> list[dict[Any, Any]]:
-    """A row for each data set: estimates and standard errors by element, value, whether it converged."""
-    density = post.density if jacobian else post.likelihood_density
+             rows_of: OfModes) -> list[Row]:
+    """A row for each data set."""
+    density = post.density if rows_of.jacobian else post.likelihood_density
     given = None if start is None else post.free.vector(start, "the point to start from")
     seeds = np.random.SeedSequence(seed).spawn(len(sets.values))
     groups = groups_of(sets.values) if post.dim <= SMALL else []
@@ -45,12 +42,12 @@ def modes_of(post: Posterior, sets: DataSets, client: Any, seed: Any, start: Any
     full = [block + [block[-1]] * (size - len(block)) for block, size in zip(blocks, sizes, strict=True)]
     calls = [([seeds[i] for i in block], given, starts, post.dim, stacked([sets.values[i] for i in block]))
              for block in full]
-    rows: list[dict[Any, Any] | None] = [None] * len(sets.values)
+    rows: list[Row | None] = [None] * len(sets.values)
     for block, found in zip(blocks, (_here if client is None else _there)(density, calls, client), strict=True):
-        for number, row in zip(block, _rows(post, found) if found is not None else [], strict=False):
+        for number, row in zip(block, rows_of.many(block, found) if found is not None else [], strict=False):
             rows[number] = row
-    return [_alone(post, data, seed, start, starts, jacobian) if row is None else row
-            for row, data in zip(rows, sets.values, strict=True)]
+    return [rows_of.one(number, data) if row is None else row
+            for number, (row, data) in enumerate(zip(rows, sets.values, strict=True))]
 
 
 # --- blocks ----------------------------------------------------------------------------------------------------
@@ -105,43 +102,3 @@ def _block(both: Callable[..., Any], curvature: Callable[..., Any], seeds: Seque
     data = [np.array(x) if isinstance(x, np.ndarray) else x for x in data]      # messages leave arrays unaligned
     with np.errstate(all="ignore"):
         return best_modes(lambda u: both(u, *data), lambda u: curvature(u, *data), given, seeds, dim, starts)
-
-
-def _rows(post: Posterior, found: Modes) -> list[dict[Any, Any] | None]:
-    """None where no mode was found."""
-    flat = flat_values_of(values_alone(post.free.blocks))
-    values, slopes = batch(jit(flat, **SILENT), **SILENT)(found.free), batch(jacobian(flat, **SILENT), **SILENT)(
-        found.free)
-    rows: list[dict[Any, Any] | None] = []
-    for i in range(len(found.free)):
-        if not found.found[i]:
-            rows.append(None)
-            continue
-        root = np.linalg.cholesky(-found.hessian[i])
-        errors = np.sqrt(np.sum(np.linalg.solve(root, slopes[i].T) ** 2, axis=0))
-        rows.append(_row(post, values[i], errors, float(found.value[i]), True, ""))
-    return rows
-
-
-# --- one by one --------------------------------------------------------------------------------------------------
-
-def _alone(post: Posterior, data: tuple[Any, ...], seed: Any, start: Any, starts: int, jacobian: bool) -> dict[
-        Any, Any]:
-    try:
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always", EstimateWarning)
-            fit = post.with_data(*data).optimise(start, starts=starts, seed=seed, jacobian=jacobian)
-    except JitadError as error:
-        nothing = np.full(sum(int(np.prod(shape)) for shape in post.shapes.values()), np.nan)
-        return _row(post, nothing, nothing, np.nan, False, str(error).splitlines()[0])
-    values, errors = (np.concatenate([np.ravel(x[name]) for name in post.shapes]) for x in (fit.values, fit.errors))
-    words = "; ".join(str(each.message) for each in said if issubclass(each.category, EstimateWarning))
-    return _row(post, values, errors, fit.value, fit.converged, words)
-
-
-def _row(post: Posterior, values: np.ndarray, errors: np.ndarray, value: float, converged: bool, problem: str) -> dict[
-        Any, Any]:
-    names = [label for name, shape in post.shapes.items() for label in labels(name, shape)]
-    return {**{("estimate", name): x for name, x in zip(names, values, strict=True)},
-            **{("error", name): x for name, x in zip(names, errors, strict=True)},
-            ("fit", "value"): value, ("fit", "converged"): bool(converged), ("fit", "problem"): problem}
