@@ -65,6 +65,9 @@ def explain(f: object) -> Explanation:
 
     With each goes how long the compilation took and how often its result was used since. Raises `TypeError` if
     `f` is not a function.
+
+    >>> explain(lambda: None)
+    No call has missed the cache.
     """
     return _explain(store.misses(_owner(f)) if f is not None else ())
 

@@ -4,6 +4,8 @@ That links and references lead somewhere is checked when the site is built, `mak
 """
 from __future__ import annotations
 
+import ast
+import json
 import pickle
 import re
 import runpy
@@ -16,6 +18,7 @@ from jitad.__main__ import main
 from tests.helpers.sources import ROOT
 
 SITE = ROOT / "notebooks"
+NAV = (ROOT / "mkdocs.yml").read_text()
 PAGES = [path for path in sorted(SITE.rglob("*.md")) if "```python" in path.read_text()]
 
 
@@ -40,15 +43,54 @@ def test_the_reference_has_every_public_name():
     assert not set(jitad.__all__) - shown - aliases
 
 
+def definitions(tree):
+    """Functions and classes with their docstrings, by name."""
+    return {node.name: (node, ast.get_docstring(node) or "") for node in tree.body
+            if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+
+
+def shown(target):
+    """What the reference shows for a line `::: target`: names within it, and their docstrings."""
+    parts, rest = target.split("."), []
+    while not (path := next((p for p in (ROOT / "/".join(parts) / "__init__.py", (ROOT / "/".join(parts)).with_suffix(
+            ".py")) if p.exists()), None)):
+        rest.insert(0, parts.pop())
+    tree = ast.parse(path.read_text())
+    found = {"": (tree, ast.get_docstring(tree) or "")} if not rest else {}
+    found |= {name: pair for name, pair in definitions(tree).items() if not rest or name == rest[0]}
+    for name, (node, _) in list(found.items()):
+        if name and isinstance(node, ast.ClassDef):
+            found |= {f"{name}.{member}": pair for member, pair in definitions(node).items()}
+    hidden = [re.compile(rule[1:]) for rule in json.loads(re.search(r"filters: (.*)", NAV)[1])]
+    return {name: text for name, (_, text) in found.items()
+            if not any(rule.search(part) for rule in hidden for part in name.split("."))}
+
+
+def code_of(docstring):
+    return "\n".join(re.findall(r"^ *(?:>>>|\.\.\.) (.*)$", docstring, re.MULTILINE))
+
+
+@pytest.mark.parametrize("page", sorted((SITE / "reference").glob("*.md")), ids=lambda path: path.stem)
+def test_all_that_the_reference_shows_is_used_in_an_example_there(page):
+    """Functions have one of their own; what belongs to a class is used in one on the same page."""
+    text = page.read_text()
+    names = {name: docstring for target in re.findall(r"^::: (.*)$", text, re.MULTILINE)
+             for name, docstring in shown(target).items()}
+    examples = "\n".join([*map(code_of, names.values()), *re.findall(r"^```python\n(.*?)^```$", text, re.S | re.M)])
+    makers = {name: re.search(r"[Mm]ade by `+(?:g\.)?(\w+)", docstring) for name, docstring in names.items()}
+    assert not [name for name, docstring in names.items() if name and not code_of(docstring) and not re.search(
+        rf"\.{name.rpartition('.')[2]}\b" if "." in name else rf"\b{made[1]}\(" if (made := makers[name]) else
+        rf"\b{name}\(", examples)]
+
+
 ERRORS = {name: kind for name, kind in vars(jitad.errors).items() if isinstance(kind, type) and kind.__module__ ==
           "jitad.errors"}
 
 
 def test_every_error_has_a_page_of_the_site_with_the_way_out(capsys):
     assert {path.stem for path in (SITE / "errors").glob("*.md")} == set(ERRORS)
-    nav = (ROOT / "mkdocs.yml").read_text()
     for name, kind in ERRORS.items():
-        assert f"errors/{name}.md" in nav
+        assert f"errors/{name}.md" in NAV
         assert "Way out" in kind.__doc__ or kind.__doc__.count("\n") >= 4
         assert main(["explain", name]) == 0
         assert " ".join(capsys.readouterr().out.split()) == f"{name}: {' '.join(kind.__doc__.split())}"

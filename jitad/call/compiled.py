@@ -33,8 +33,24 @@ class CompiledTape:
 
     >>> import numpy as np, jitad
     >>> compiled = jitad.jit_grad(lambda x: np.sum(x * x)).compile(np.zeros(2))
-    >>> compiled(np.array([1.0, 2.0]))
+    >>> x = np.array([1.0, 2.0])
+    >>> compiled(x), compiled.step(x), compiled.interpret(x)           # as it is, as plain Python, by NumPy
+    (array([2., 4.]), array([2., 4.]), array([2., 4.]))
+    >>> compiled.tier, compiled.tape.names, compiled.source_file.suffix, len(compiled.signature.leaves)
+    ('kernel', ('x',), '.py', 1)
+    >>> compiled.kernel(x)                                             # with shapes and types checked, and no more
     array([2., 4.])
+    >>> "grad_x[i] = x[i] * 2.0" in compiled.source, compiled.graph().dot[:7]
+    (True, 'digraph')
+    >>> compiled.cfunc.address > 0                                     # a C function of x alone
+    True
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "squares")
+    ...     compiled.save(path)
+    ...     compiled.to_onnx(path.with_suffix(".onnx"))
+    ...     jitad.load(path)(x), compiled.export(path).header.name     # `export` is for programs in C
+    (array([2., 4.]), 'squares.h')
     """
 
     def __init__(self, transformed: FunctionFamily, specialization: Specialization, arguments: Arguments):

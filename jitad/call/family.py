@@ -67,13 +67,23 @@ class FunctionFamily(Provisional, Methods):
 
     @sibling
     def value(self) -> Any:
-        """The compiled function itself: ``g.value(*args) -> float``."""
+        """The compiled function itself: ``g.value(*args) -> float``.
+
+        >>> import numpy as np, jitad
+        >>> jitad.jit_grad(lambda x: np.sum(x * x)).value(np.array([1.0, 2.0]))
+        5.0
+        """
         return self.asked_for("value")
 
     @sibling
     def value_and_grad(self) -> Any:
         """Value and gradient from one sweep: ``g.value_and_grad(*args) -> (float, gradient)``, and
-        ``((float, aux), gradient)`` with ``has_aux=True``."""
+        ``((float, aux), gradient)`` with ``has_aux=True``.
+
+        >>> import numpy as np, jitad
+        >>> jitad.jit_grad(lambda x: np.sum(x * x)).value_and_grad(np.array([1.0, 2.0]))
+        (5.0, array([2., 4.]))
+        """
         return self.asked_for("value_and_grad_with_aux" if self.subject.request.has_aux else "value_and_grad")
 
     # --- inside a recording --------------------------------------------------------------------

@@ -20,6 +20,19 @@ class Transformed(FunctionFamily):
 
     Calling it gives that; `value` and `value_and_grad` ask for more of the same function. What a call goes through is
     told in `jitad.call.ladder`.
+
+    >>> import numpy as np, jitad
+    >>> g = jitad.jit_grad(lambda x, y: np.sum((x - y) ** 2))
+    >>> x, y = np.array([1.0, 2.0]), np.array([0.5, 0.0])
+    >>> g(x, y), g.value(x, y), g.value_and_grad(x, y)
+    (array([1., 4.]), 4.25, (4.25, array([1., 4.])))
+    >>> bound = g.bind(y)
+    >>> bound(x)
+    array([1., 4.])
+    >>> "grad_x[i] = (x[i] - y[i]) * 2.0" in g.source(x, y)
+    True
+    >>> g.compile(x, y).tier
+    'kernel'
     """
 
     def asked(self, request: Request) -> Transformed:

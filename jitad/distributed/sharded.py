@@ -96,7 +96,20 @@ class Engine(Protocol):
 
 
 class Sharded(Custom):
-    """Made by `sharded`."""
+    """Made by `sharded`.
+
+    >>> import numpy as np, jitad
+    >>> f = jitad.sharded(lambda theta, y: -0.5 * np.sum((y - theta[0] * theta[1]) ** 2), [np.zeros(2), np.ones(3)])
+    >>> theta = np.array([1.0, 0.5])
+    >>> f(theta), f.value_and_grad(theta), f.grad(theta)
+    (-0.625, (-0.625, array([0.25, 0.5 ])), array([0.25, 0.5 ]))
+    >>> f.hessian(theta), f.hvp(theta, np.array([1.0, 0.0]))
+    (array([[-1.25, -2. ],
+           [-2.  , -5. ]]), array([-1.25, -2.  ]))
+    >>> f.batch(np.array([theta, 2 * theta]))[0]
+    array([-0.625, -5.5  ])
+    >>> f.check_finite(theta)
+    """
 
     def __init__(self, log_likelihood: Callable[..., Any], shards: Sequence[Any],
                  prior: Callable[..., Any] | None, client: Any):

@@ -77,11 +77,10 @@ def posterior(logp: Function, parameters: Any, data: Any = (), *, log_likelihood
     >>> post.dim, post.names
     (2, ['mu', 'tau'])
     >>> u = post.unconstrain({"mu": 1.0, "tau": 2.0})
-    >>> round(post.logp(u), 4)
-    -4.0538
-    >>> value, gradient = post.value_and_grad(u)
-    >>> gradient.round(4)
-    array([-0.75 , -3.665])
+    >>> round(post.logp(u), 4), post.value_and_grad(u)[1].round(4)
+    (-4.0538, array([-0.75 , -3.665]))
+    >>> post.constrain([0.5, 0.0]), post.cfunc.address > 0, list(post.data)
+    ({'mu': np.float64(0.5), 'tau': np.float64(1.0)}, True, ['y'])
     """
     return Posterior(logp, parameters, data, log_likelihood=log_likelihood, generated=generated, dims=dims,
                      coords=coords)
@@ -234,8 +233,8 @@ class Posterior:
         >>> from jitad.constraints import positive
         >>> post = jitad.posterior(lambda p: 2 * np.log(p["x"]) - p["x"], dict(x=positive()))
         >>> trace = post.sample(200, tune=200, chains=2, seed=1, progress=False)
-        >>> trace.posterior["x"].shape
-        (2, 200)
+        >>> trace.posterior["x"].shape, post.draws(200, tune=200, chains=2, seed=1)["x"].shape
+        ((2, 200), (2, 200))
         """
         require_arviz()
         return Trace(self._drawn(draws, tune, chains, cores, seed, start, jitter, sampler, low_rank, progress, True,

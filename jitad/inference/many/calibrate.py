@@ -58,6 +58,7 @@ def calibrate(post: Posterior, simulate: Callable[[np.random.Generator], tuple[A
     >>> found = jitad.calibrate(post, simulate, simulations=20, chains=1, draws=200, tune=200)
     >>> found.ranks["mu"].shape, bool(found.p_values()["mu"] > 0.001)
     ((20,), True)
+    >>> figure = found.plot()                                          # by matplotlib
     """
     require_count("simulations", simulations)
     truths, data = [], []

@@ -16,8 +16,9 @@ Posterior = Any              # that of `jitad.inference.model`
 
 
 class CrossValidation(NamedTuple):
-    """The expected log predictive density `elpd` with its standard `error`; what each row adds to it in `rows`; the
-    fold of each row in `fold`; and words for fits that are not to be trusted by number of the fold in `problems`."""
+    """Made by `cross_validate`: the expected log predictive density `elpd` with its standard `error`; what each row
+    adds to it in `rows`; the fold of each row in `fold`; and words for fits that are not to be trusted by number of the
+    fold in `problems`."""
 
     elpd: float
     error: float
