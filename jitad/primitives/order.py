@@ -13,7 +13,7 @@ import numpy as np
 from jitad.primitives.core import cast, full, select
 from jitad.primitives.linear import Cotangents
 from jitad.primitives.reduce import kept, reduce_max, reduce_min, reduce_sum, restore
-from jitad.primitives.view import Map, broadcast_to, slice_dims, spread
+from jitad.primitives.view import Map, broadcast_to, expand_dims, slice_dims, spread
 from jitad.tape.builder import Value
 from jitad.tape.types import TABLE, Aval, Primitive
 
@@ -35,6 +35,46 @@ argsort = Primitive(
     below=lambda x: x.shape[-1], distinct=True,
     numbers=lambda x, out: (x.size // max(x.shape[-1], 1), x.shape[-1]))
 """The places of the elements along the last axis in ascending order. Equal ones keep their order; NaN come last."""
+
+
+
+def _select_places(x: Any, ranks: Any) -> Any:
+    order = np.argsort(x, axis=-1, kind="stable")
+    ranks = np.broadcast_to(np.clip(ranks, 0, x.shape[-1] - 1), (*x.shape[:-1], ranks.shape[-1]))
+    return np.take_along_axis(order, ranks, -1)
+
+
+def _ranked(x: Aval, ranks: Aval) -> Aval:
+    if not x.shape[-1] or ranks.shape[:-1] not in ((), x.shape[:-1]):
+        raise ValueError(f"ranks of shape {ranks.shape} in lines of shape {x.shape}")
+    return Aval((*x.shape[:-1], ranks.shape[-1]), INTP)
+
+
+def _select_of_batch(prim: Any, operands: Any, length: int) -> Value:
+    """Ranks of one dimension are for all lines; else there are as many lines of them as of elements."""
+    (x, many), (ranks, each) = operands
+    if each:
+        x = x if many else broadcast_to(expand_dims(x, (0,)), (length, *x.shape))
+        if ranks.ndim < x.ndim:
+            ranks = expand_dims(ranks, tuple(range(1, 1 + x.ndim - ranks.ndim)))
+            ranks = broadcast_to(ranks, (*x.shape[:-1], ranks.shape[-1]))
+    elif many and ranks.ndim > 1:
+        ranks = broadcast_to(expand_dims(ranks, (0,)), (length, *ranks.shape))
+    return prim(x, ranks)
+
+
+select_places = Primitive(
+    "select_places", evaluate=_select_places, infer=_ranked, cost=50, samples=lambda rng: [
+        ((_with_ties(rng, 3, 7), np.array([0, 3, 6])), {}),
+        ((rng.normal(size=2100), np.array([1050, 2099, 0, 77])), {}),
+        ((_with_ties(rng, 3000), np.array([1499])), {}), ((_with_ties(rng, 2, 40), np.array([[3, 39], [20, 20]])), {}),
+        ((np.array([np.nan, 1.0, -np.inf, np.nan, np.inf, 0.0, -0.0]), np.arange(7)), {}),
+        ((rng.integers(-3, 3, size=90), np.array([44, 45, 89])), {})],
+    batch=_select_of_batch, below=lambda x, ranks: x.shape[-1],
+    numbers=lambda x, ranks, out: (x.size // max(x.shape[-1], 1), x.shape[-1], ranks.shape[-1],
+                                   ranks.shape[-1] if ranks.ndim > 1 else 0))
+"""The places along the last axis of the elements of these ranks in the order of `argsort`, without the others': ranks
+of one dimension are for all lines."""
 
 positions = Primitive(
     "positions", evaluate=lambda mask, count: np.resize(
@@ -182,4 +222,4 @@ def cumprod(x: Value, axis: int) -> Value:
 
 
 __all__ = ["arg_extremum", "argsort", "count_true", "cumprod", "iota", "positions", "recurrence", "reduce_first",
-           "searchsorted"]
+           "searchsorted", "select_places"]

@@ -17,6 +17,15 @@ def argsort(out: Any, x: Any, lines: int, n: int) -> int:
 
 
 @registered
+def select_places(out: Any, x: Any, ranks: Any, lines: int, n: int, count: int, stride: int) -> int:
+    """The places of the elements of these ranks, in each line."""
+    order = np.argsort(x.reshape(lines, n), axis=-1, kind="stable")
+    wanted = np.broadcast_to(ranks.reshape(lines if stride else 1, count), (lines, count))
+    out.reshape(lines, count)[:] = np.take_along_axis(order, np.clip(wanted, 0, max(n - 1, 0)), -1) if n else 0
+    return STATUS_OK
+
+
+@registered
 def positions(out: Any, mask: Any, n: int, count: int) -> int:
     """The places of the first `count` true elements, then zeros."""
     found = np.flatnonzero(mask)[:count]

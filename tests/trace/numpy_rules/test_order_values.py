@@ -8,6 +8,7 @@ import pytest
 
 import jitad
 from jitad import jit, jit_grad, value_and_grad
+from jitad.primitives.order import select_places
 from tests.helpers.public import compiling, fresh  # noqa: F401
 
 x3 = np.array([3.0, 1.0, 2.0])
@@ -292,3 +293,52 @@ def test_arguments_are_not_sorted_in_place():
         with pytest.raises(jitad.MutationError, match="the argument `x`"):
             jit(method)(x)
     np.testing.assert_array_equal(x, x3)
+
+
+# --- elements by rank, without a sort ------------------------------------------------------------------------
+
+def ranked(n):
+    """Lines in which selection has to look at many digits, or at none: name and elements."""
+    rng = np.random.default_rng(n)
+    ends = np.array([np.inf, -np.inf, 0.0, -0.0, 5e-324, -1e308, 1e308, 1.0, np.nextafter(1.0, 2.0)])
+    yield "normal", rng.normal(size=n)
+    yield "equal", np.full(n, 2.5)
+    yield "ties", np.round(rng.normal(size=n))
+    yield "ends", rng.permutation(np.resize(ends, n))
+    yield "close", 1.0 + np.arange(n)[::-1] * 2.0**-52
+    yield "scales", np.exp(rng.normal(size=n) * 100.0) * np.sign(rng.normal(size=n))
+    yield "nan", np.where(rng.random(n) < 0.2, np.nan, rng.normal(size=n))
+
+
+@pytest.mark.parametrize("n", [65, 5000])
+def test_selection_by_rank(n):
+    """Values are NumPy's, places those of a stable sort, whose elements get the derivative."""
+    ranks = np.array([0, 1, n // 3, n // 2, n - 2, n - 1, -n - 3, 2 * n])
+
+    def program(x, ranks):
+        return (select_places(x, ranks), np.argpartition(x, n // 3), np.median(x), np.nanmedian(x),
+                np.quantile(x, [0.1, 0.9]))
+    compiled = jit(program, static=("select_places",))
+    for name, x in ranked(n):
+        order = np.argsort(x, kind="stable")
+        places, parted, *values = compiled(x, ranks)
+        np.testing.assert_array_equal(places, order[np.clip(ranks, 0, n - 1)], name)
+        assert parted[n // 3] == order[n // 3] and {*parted} == {*range(n)}
+        assert {*parted[:n // 3]} == {*order[:n // 3]}, name
+        with np.errstate(all="ignore"):
+            expected = np.median(x), np.nanmedian(x), np.quantile(x, [0.1, 0.9])
+        for got, value in zip(values, expected, strict=True):
+            np.testing.assert_allclose(got, value, rtol=1e-15, err_msg=name)
+
+
+def test_derivatives_of_what_is_selected():
+    x = np.random.default_rng(1).normal(size=(3, 101))
+    x[0, 5] = np.nan
+
+    def f(x):
+        return np.nanmedian(x, axis=1) @ w3 + np.partition(x[1], 70)[70:].sum()
+    lines = np.sort(x, axis=1)
+    expected = np.where(x == lines[:, 50:51], w3[:, None], 0.0)
+    expected[0] = 5.0 * ((x[0] == lines[0, 49]) | (x[0] == lines[0, 50]))
+    expected[1] += x[1] >= lines[1, 70]
+    np.testing.assert_array_equal(jit_grad(f)(x), expected)

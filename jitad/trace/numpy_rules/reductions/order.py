@@ -1,7 +1,8 @@
 """NumPy functions that sort and search.
 
 A sort is a gather by computed places, so that a derivative goes with the element. Equal elements keep their order,
-whatever `kind` says; `partition` sorts as a whole, which is one of the orders that NumPy may give.
+whatever `kind` says. `partition` of one line at one place keeps the elements on either side in their order, any other
+sorts as a whole: both are among the orders that NumPy may give.
 """
 from __future__ import annotations
 
@@ -21,6 +22,7 @@ from jitad.trace.numpy_rules.shapes.shape import move_to_end, ravel
 from jitad.trace.values.pairs import as_complex
 
 Absent = np._NoValue
+SHORT = 64                # elements that are sorted at once
 
 
 def line(a: Any, axis: int | None) -> tuple[Any, int]:
@@ -33,9 +35,18 @@ def line(a: Any, axis: int | None) -> tuple[Any, int]:
 
 def sorting_order(a: Value) -> Any:
     """The places, along the last axis, of the elements in ascending order."""
+    return rows.argsort(_sortable(a))
+
+
+def places_of_ranks(a: Value, ranks: Any) -> Any:
+    """Those of `sorting_order` at `ranks`, of one dimension or of as many as `a` has."""
+    return rows.select_places(_sortable(a), as_value(a.builder, ranks))
+
+
+def _sortable(a: Value) -> Value:
     if a.dtype.kind not in "biuf":
         raise refused(a, f"sorting an array of dtype {a.dtype}", "sort real numbers")
-    return rows.argsort(a if a.dtype.kind == "f" else cast(a, np.int64))
+    return a if a.dtype.kind == "f" else cast(a, np.int64)
 
 
 def _to_end(a: Any, axis: int) -> Any:
@@ -73,21 +84,42 @@ def sort_complex(a: Any) -> Any:
 
 @implements(np.partition)
 def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Any:
-    _check_kth(a, kth, axis, kind, order)
-    return sort(a, axis)
+    a, axis = line(a, axis)
+    kth = _checked_kth(a, kth, axis, kind, order)
+    return getitem(a, _parted(a, kth)) if _parts(a, kth) else sort(a, axis)
 
 
 @implements(np.argpartition)
 def argpartition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Any:
-    _check_kth(a, kth, axis, kind, order)
-    return argsort(a, axis)
-
-
-def _check_kth(a: Any, kth: Any, axis: Any, kind: str, order: Any) -> None:
     a, axis = line(a, axis)
+    kth = _checked_kth(a, kth, axis, kind, order)
+    return _parted(a, kth) if _parts(a, kth) else argsort(a, axis)
+
+
+def _checked_kth(a: Value, kth: Any, axis: int, kind: str, order: Any) -> Any:
     if builder_in(kth) is not None:
         kth = a.builder.decide_all(as_value(a.builder, kth))        # type: ignore[attr-defined]
     np.partition(np.zeros(a.shape[axis]), kth, kind=kind, order=order)  # type: ignore[call-overload]
+    return kth
+
+
+def _parts(a: Value, kth: Any) -> bool:
+    """Whether selecting an element is less than a sort."""
+    return a.ndim == 1 and np.size(kth) == 1 and a.shape[0] > SHORT
+
+
+def _parted(a: Value, kth: Any) -> Any:
+    """The places of the elements before the one of rank `kth`, its own, and those of the elements after it."""
+    length = a.shape[0]
+    rank = int(np.reshape(kth, ())) % length
+    pivot = places_of_ranks(a, np.array([rank]))
+    value, earlier = getitem(a, pivot), rows.iota(a, axis=0) < pivot
+    before = (a < value) | ((a == value) & earlier)
+    if a.dtype.kind == "f":
+        before = choose(np.isnan(value), ~np.isnan(a) | earlier, before)
+    after = ~before & (rows.iota(a, axis=0) != pivot)
+    return np.concatenate([rows.positions(before, count=rank), pivot,
+                           rows.positions(after, count=length - 1 - rank)])
 
 
 @implements(np.lexsort)
@@ -191,4 +223,4 @@ def _ascending(bins: Any) -> bool:
     return False
 
 
-__all__ = ["argsort", "line", "searchsorted", "sort", "sorting_order", "taken"]
+__all__ = ["SHORT", "argsort", "line", "places_of_ranks", "searchsorted", "sort", "sorting_order", "taken"]

@@ -6,6 +6,7 @@ The derivative goes to the elements that were picked; of equal ones, to those th
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,30 +17,48 @@ from jitad.tape.builder import Value
 from jitad.trace.arrays.choice import choose
 from jitad.trace.arrays.indexing import getitem
 from jitad.trace.dispatch import as_value, builder_in, implements, lift_all, refused
-from jitad.trace.numpy_rules.reductions.order import sorting_order, taken
+from jitad.trace.numpy_rules.reductions.order import SHORT, places_of_ranks, sorting_order, taken
 from jitad.trace.numpy_rules.reductions.reduce import axes_of, fresh, keep, weights_beside
 from jitad.trace.numpy_rules.shapes.shape import flatten_end, move_to_end
 from jitad.trace.ufuncs import apply_ufunc
 
 LAST = (Ellipsis, -1)
+FEW, MOST = 2, 12         # ranks that take less time than a sort, one by one and at once
 
 
 class Lines:
-    """Arrays reduced over some axes: `a` with these in one last dimension, sorted on demand. `skip`: NaN do not
-    count, so that each line has a length of its own."""
+    """Arrays reduced over some axes: `a` with these in one last dimension, sorted on demand, or with elements
+    selected by rank where few are asked for. `skip`: NaN do not count, so that each line has a length of its own."""
 
     def __init__(self, a: Value, axis: Any, skip: bool):
         self.ndim, self.axes = a.ndim, axes_of(axis, a.ndim, strict=True)
         self.a = flatten_end(move_to_end(a, self.axes), len(self.axes))
-        self.order = sorting_order(self.a)
+        self.ranks: list[int] = []
         self.n: Any = self.a.shape[-1]
         self.floats, self.skip = a.dtype.kind == "f", skip and a.dtype.kind == "f"
         if self.skip:
             self.n = np.sum(~np.isnan(self.a), axis=-1, keepdims=True)
 
+    @cached_property
+    def order(self) -> Any:
+        """The places of the sorted elements: all, or those of `ranks`."""
+        return places_of_ranks(self.a, np.array(self.ranks)) if self.ranks else sorting_order(self.a)
+
+    def ask(self, *places: Any) -> None:
+        """`pick` will be for these places: without a sort, if they are few and known."""
+        length = self.a.shape[-1]
+        if not self.skip and length > SHORT and not any(isinstance(p, Value) for p in places):
+            ranks = {length - 1, *(int(p) % length for p in np.concatenate(places))}
+            self.ranks = sorted(ranks) if len(ranks) <= MOST else []
+
     def pick(self, places: Any) -> Any:
         """The sorted elements at these places of each line: one dimension of places, or as many as lines have."""
-        if not isinstance(places, Value):
+        traced = isinstance(places, Value)
+        if self.ranks:
+            places = [self.ranks.index(int(p) % self.a.shape[-1]) for p in places]
+        elif "order" not in vars(self) and self.a.shape[-1] > SHORT and places.shape[-1] <= FEW:
+            return taken(self.a, places_of_ranks(self.a, places))
+        if not traced:
             return taken(self.a, getitem(self.order, (Ellipsis, places)))
         if places.ndim < self.a.ndim:
             places = broadcast_to(places, (*self.a.shape[:-1], *places.shape))
@@ -78,6 +97,7 @@ def _centre(lines: Lines) -> Any:
     if lines.skip:
         low, high = lines.pick(np.maximum((n - 1) // 2, 0)), lines.pick(n // 2)
         return choose(n % 2 == 1, low, (low + high) / 2)
+    lines.ask([n // 2 - 1 + n % 2, n // 2])
     high = lines.pick(np.array([n // 2]))
     return high / 1 if n % 2 else (lines.pick(np.array([n // 2 - 1])) + high) / 2
 
@@ -143,13 +163,16 @@ def _quantile(lines: Lines, q: Any, weak: bool, method: str) -> Any:
     last = lines.n - 1
     if place.dtype.kind in "iu" and method in TAKEN:
         places = _kept(place, last, lines.skip)
+        lines.ask(places)
         return lines.with_nan(lines.pick(places))
     before = np.floor(place)
     share = place - before
     share = SHARES[method](share, place).astype(place.dtype) if method in SHARES else share
     inside = _where(place >= last, last, _where(place < 0, 0, before))
     after = _where(place >= last, last, _where(place < 0, 0, before + 1))
-    low, high = (lines.pick(_kept(_integer(m), last, lines.skip)) for m in (inside, after))
+    places, following = (_kept(_integer(m), last, lines.skip) for m in (inside, after))
+    lines.ask(places, following)
+    low, high = lines.pick(places), lines.pick(following)
     if weak and not isinstance(share, Value):
         share = float(share[0])
     elif weak and lines.floats:
