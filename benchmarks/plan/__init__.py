@@ -1,0 +1,1 @@
+"""A cost model of clusters, and a simulation of large ones."""
