@@ -3,11 +3,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 import jitad
 from jitad.constraints import interval, positive, real
 from jitad.errors import EstimateWarning, SignatureError, StartError
+from jitad.inference.laplace import marginal
 from jitad.inference.laplace.sparse import SparsePattern
 from tests.inference import mixed_data as data
 
@@ -95,19 +95,28 @@ def test_poisson_series_against_dense_matrices():
     assert with_jacobian.log_likelihood(t) == pytest.approx(value + np.log((1 - phi**2) / 2) - 0.6, rel=1e-9)
 
 
-def test_sparse_factor_against_dense():
-    rng = np.random.default_rng(2)
-    half = sparse.random_array((60, 60), density=0.04, rng=rng)
-    matrix = sparse.csr_array(half @ half.T + 2 * sparse.eye_array(60))
-    matrix.sort_indices()
-    factor = SparsePattern(matrix).factor(matrix.data)
-    dense = matrix.toarray()
-    assert factor.logdet() == pytest.approx(np.linalg.slogdet(dense)[1], rel=1e-12)
-    b = rng.normal(size=(60, 2))
-    np.testing.assert_allclose(factor.solve(b), np.linalg.solve(dense, b), rtol=1e-9, atol=1e-12)
-    rows = np.repeat(np.arange(60), np.diff(matrix.indptr))
-    np.testing.assert_allclose(factor.inverse(), np.linalg.inv(dense)[rows, matrix.indices], rtol=1e-9, atol=1e-13)
-    assert SparsePattern(matrix).factor(-matrix.data) is None
+def test_modes_that_begin_where_the_derivative_leads(monkeypatch):
+    """Steps of the fixed parameters, small and large: the values are those of a search from zeros, and near the last
+    mode a value takes one factor."""
+    y = np.random.default_rng(4).poisson(3.0, 40).astype(float)
+
+    def logp(m, s, b, y):
+        return np.sum(normal(b[1:], 0.5 * b[:-1], s)) + normal(b[0], 0.0, s) + np.sum(y * (m + b) - np.exp(m + b))
+    post = jitad.posterior(logp, {"m": real(), "s": positive(), "b": real(40)}, (y,))
+    points = [np.array(t) for t in ([0.5, -0.5], [0.5, -0.499], [0.51, -0.5], [0.8, -0.3], [2.5, 1.5], [0.5, -0.5])]
+    expected = [post.laplace(["b"]).value_and_grad(t) for t in points]
+    factors = []
+    factored = SparsePattern.factor
+    monkeypatch.setattr(SparsePattern, "factor", lambda self, data: factors.append(1) or factored(self, data))
+    monkeypatch.setattr(marginal, "MANY", 1)
+    laplace, counts = post.laplace(["b"]), []
+    for t, (value, gradient) in zip(points, expected, strict=True):
+        factors.clear()
+        found = laplace.value_and_grad(t)
+        counts.append(len(factors))
+        assert found[0] == pytest.approx(value, rel=1e-11)
+        np.testing.assert_allclose(found[1], gradient, rtol=1e-8, atol=1e-8)
+    assert counts[1] == 1 < counts[0]
 
 
 def test_what_cannot_be_integrated_out():

@@ -34,9 +34,9 @@ from jitad.compile.routines.products import gemm  # noqa: F401
 from jitad.compile.sparse import elements  # noqa: F401  (it says how elements of inverses are found)
 from jitad.primitives.linalg.failures import FAILS
 
-EXTERNAL = {"cython_blas": ("gemm", "trmm", "trsm", "trsv"),
-            "cython_lapack": ("potrf", "trtri", "lauum", "getrf", "gesdd", "syevd", "geqrf", "orgqr", "gees", "trsyl",
-                              "gbsv", "pbsv", "geev")}
+EXTERNAL = {"cython_blas": ("gemm", "symm", "trmm", "trsm", "trsv"),
+            "cython_lapack": ("potrf", "potri", "trtri", "lauum", "getrf", "gesdd", "syevd", "geqrf", "orgqr", "gees",
+                              "trsyl", "gbsv", "pbsv", "geev")}
 COMPLEX = "heevd", "gesdd", "geev", "getrf", "geqrf", "ungqr"     # of LAPACK, called for complex matrices too
 
 

@@ -1,58 +1,68 @@
 """Sparse positive definite matrices of one pattern: factor, solve, log-determinant, elements of the inverse."""
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from jitad.compile.entry import ldl
+from jitad.compile.llvm.symbols import ADDRESSES
+from jitad.compile.routines.table import register_symbols
+from jitad.compile.sparse import cholesky, supernodes
+from jitad.compile.sparse.blas import NAMES
 
 
 class SparsePattern:
     """What all matrices of a pattern share: an order of elimination with little fill (minimum degree, by SciPy's
-    SuperLU), the elimination tree, the places of the factor. `matrix` is a canonical symmetric `csr_array` that has its
-    whole diagonal."""
+    SuperLU), the groups of columns of the factor and their places. `matrix` is a canonical symmetric `csr_array` that
+    has its whole diagonal."""
 
     def __init__(self, matrix: Any):
-        from scipy.sparse import csr_array
-
-        self.indptr, self.indices, n = matrix.indptr, matrix.indices, matrix.shape[0]
-        self.place = _order(matrix)                              # of each row in the order of elimination
+        n = matrix.shape[0]
         rows = np.repeat(np.arange(n), np.diff(matrix.indptr))
-        self.i, self.j = self.place[rows], self.place[matrix.indices]
-        numbered = csr_array((np.arange(1.0, matrix.nnz + 1), (self.i, self.j)), shape=(n, n))
-        numbered.sort_indices()
-        self.source = numbered.data.astype(np.int64) - 1         # the element of the matrix for each permuted one
-        self.starts_of_rows, self.columns = numbered.indptr.astype(np.int64), numbered.indices.astype(np.int64)
-        self.parent, self.starts = ldl.symbolic(self.starts_of_rows, self.columns)
+        self.place = _order(matrix)                              # of each row in the order of elimination
+        parent, count = supernodes.tree(*_permuted(matrix, rows, self.place))
+        post = supernodes.postorder(parent)
+        self.place, old = post[self.place], np.argsort(post)
+        parent, count = np.append(post, -1)[parent[old]], count[old]
+        heads, beyond = supernodes.groups(parent, count)
+        begins, widths = np.append(0, np.cumsum(beyond)), np.diff(heads)
+        of, below = supernodes.rows_beyond(*_permuted(matrix, rows, self.place), heads, begins)
+        at = np.append(0, np.cumsum(widths * (widths + beyond)))
+        self.parts = heads, of, begins, below, at
+        i, j = self.place[rows], self.place[matrix.indices]
+        self.positions = supernodes.positions(*self.parts, i, j)
+        self.lower = np.flatnonzero(i >= j)
         self.diagonal = np.flatnonzero(rows == matrix.indices)
-        self.positions: np.ndarray | None = None
+        self.pivots = np.empty(n, np.int64)                      # where the panels have the diagonal
+        self.pivots[self.place] = self.positions[self.diagonal]
         self.last: tuple[np.ndarray, Factor] | None = None
 
     def factor(self, data: np.ndarray) -> Factor | None:
         """The factor of the matrix with these elements; None unless it is positive definite. That of the matrix before
         serves where this one is the same, as in each step of Newton's method on a normal density."""
-        permuted, last = data[self.source], self.last
-        if last is not None and np.array_equal(last[0], permuted):
+        last = self.last
+        if last is not None and np.array_equal(last[0], data):
             return last[1]
-        n, count = len(self.place), int(self.starts[-1])
-        rows, below, diagonal = np.zeros(count, np.int64), np.zeros(count), np.zeros(n)
-        done = ldl.numeric(self.starts_of_rows, self.columns, permuted, self.parent, self.starts, rows, below, diagonal)
-        if done < n:
+        panels = np.zeros(self.parts[-1][-1])
+        panels[self.positions[self.lower]] = data[self.lower]
+        if cholesky.factored(*self.parts, _addresses(), panels) < len(self.place):
             return None
-        factor = Factor(self, rows, below, diagonal)
-        self.last = permuted, factor
+        factor = Factor(self, panels)
+        self.last = data.copy(), factor
         return factor
 
 
 class Factor:
-    """L D L^T of a matrix in the order of its pattern."""
+    """L L^T of a matrix in the order of its pattern."""
 
-    def __init__(self, pattern: SparsePattern, rows: np.ndarray, below: np.ndarray, diagonal: np.ndarray):
-        self.pattern, self.rows, self.below, self.diagonal = pattern, rows, below, diagonal
+    def __init__(self, pattern: SparsePattern, panels: np.ndarray):
+        self.pattern, self.panels = pattern, panels
+        heads, _, begins, below, at = pattern.parts
+        self.whole = heads, begins, below, at, panels
 
     def logdet(self) -> float:
-        return float(np.sum(np.log(self.diagonal)))
+        return 2.0 * float(np.sum(np.log(self.panels[self.pattern.pivots])))
 
     def solve(self, b: np.ndarray) -> np.ndarray:
         """The solution for a vector, or for each column of a matrix."""
@@ -60,21 +70,32 @@ class Factor:
             return np.stack([self.solve(column) for column in b.T], axis=1) if b.size else np.zeros(b.shape)
         x = np.empty(len(b))
         x[self.pattern.place] = b
-        ldl.solved(self.pattern.starts, self.rows, self.below, self.diagonal, x)
+        cholesky.forward(*self.whole, x)
+        cholesky.backward(*self.whole, x)
         return x[self.pattern.place]
 
     def spread(self, z: np.ndarray) -> np.ndarray:
         """Standard normal numbers made into such as have the inverse of the matrix as covariance."""
         x = z.astype(np.float64)
-        ldl.spread(self.pattern.starts, self.rows, self.below, self.diagonal, x)
+        cholesky.backward(*self.whole, x)
         return x[self.pattern.place]
 
     def inverse(self) -> np.ndarray:
         """The elements of the inverse at the places of the matrix, in the order of its `data`."""
-        pattern = self.pattern
-        if pattern.positions is None:
-            pattern.positions = ldl.positions(pattern.starts, self.rows, pattern.i, pattern.j)
-        return ldl.inverse(pattern.starts, self.rows, self.below, self.diagonal)[pattern.positions]
+        return cholesky.inverse(*self.pattern.parts, _addresses(), self.panels)[self.pattern.positions]
+
+
+@cache
+def _addresses() -> np.ndarray:
+    register_symbols()
+    return np.array([ADDRESSES[f"jitad_d{name}"] for name in NAMES])
+
+
+def _permuted(matrix: Any, rows: np.ndarray, place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where the elements of the matrix are in another order of its rows and columns, as a CSR matrix has it."""
+    n = len(place)
+    keys = np.sort(place[rows] * n + place[matrix.indices])
+    return np.searchsorted(keys, np.arange(n + 1) * n), keys % n
 
 
 def _order(matrix: Any) -> np.ndarray:
