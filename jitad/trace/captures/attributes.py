@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
+import numpy as np
+
 from jitad.cache.keys.captures import Path
 from jitad.cache.keys.paths import registered
 from jitad.errors import CaptureError
@@ -20,6 +22,7 @@ from jitad.tape.builder import Value
 from jitad.trace.captures.bytecode import codes_in
 from jitad.trace.captures.introspection import TRACED, class_of
 from jitad.trace.captures.notes import Notes
+from jitad.trace.captures.objects.classes import is_copy
 from jitad.trace.captures.policy import is_user_class, is_user_function
 from jitad.trace.values.seen import stood_for
 from jitad.trace.where import catches, user_line
@@ -115,15 +118,15 @@ class Attributes:
         asked = {name for code in codes for name in _loaded(code)} if goes_on else set()
         if not (whole or own or asked):
             return
-        for handed, value, path in self._found:
-            if whole:
+        for handed, value, path in [*self._found, *self._as_they_are(mentioned)]:
+            absent = [name for name in asked if not hasattr(handed, name)]
+            for name in absent:
+                if hasattr(value, name):
+                    self._note(handed, value, path, name)
+            if whole or (absent and not is_copy(handed)):      # the names of a class that was copied are guarded
                 self.captures.guard(tuple(vars(value)), path.step("attr", "__dict__").step("keys"))
             for name in sorted(own) if type(value) is FunctionType or isinstance(value, type) else ():
                 self.captures.guard(getattr(value, name), path.step("attr", name))
-            for name in sorted(asked):
-                if not hasattr(handed, name):
-                    self._note(handed, value, path, name)
-
 
     def _watch_registries(self) -> None:
         """Guard which classes are registered with the user's abstract ones: by that, an object becomes an instance."""
@@ -133,16 +136,22 @@ class Attributes:
 
     def _watch_enums(self, mentioned: set[str]) -> None:
         """Guard what was set on enumerations and their members, which the code gets as they are."""
-        for path, (value, _) in list(self.captures.taken.items()):
+        for _, thing, at in self._as_they_are(mentioned):
+            for name, content in [] if isinstance(thing, np.vectorize) else list(vars(thing).items()):
+                set_ = not name.startswith("_") and not hasattr(type(content), "__get__")
+                if set_ and name in mentioned and not isinstance(content, enum.Enum):
+                    self.captures.guard(content, at.step("attr", name))
+
+    def _as_they_are(self, mentioned: set[str]) -> Iterator[tuple[Any, Any, Path]]:
+        """Enumerations, those of their members that the code mentions, and vectorised functions."""
+        for path, (value, handed) in list(self.captures.taken.items()):
             kind = value if isinstance(value, type) else type(value)
-            if not (issubclass(kind, enum.Enum) and is_user_class(kind)):
-                continue
-            members = [m for m in kind if m.name in mentioned] if kind is value else []
-            for thing, at in [(value, path), *((m, path.step("attr", m.name)) for m in members)]:
-                for name, content in list(vars(thing).items()):
-                    set_ = not name.startswith("_") and not hasattr(type(content), "__get__")
-                    if set_ and name in mentioned and not isinstance(content, enum.Enum):
-                        self.captures.guard(content, at.step("attr", name))
+            if kind is np.vectorize:
+                yield handed, value, path
+            elif issubclass(kind, enum.Enum) and is_user_class(kind):
+                members = [m for m in kind if m.name in mentioned] if kind is value else []
+                yield from ((m, m, at) for m, at in [
+                    (value, path), *((m, path.step("attr", m.name)) for m in members)])
 
 
 def _written(thing: Any) -> dict[str, Any]:

@@ -111,7 +111,9 @@ class Member:
         return self.classes.read(self.raw, self.path, instance, owner or type(instance))
 
     def whole(self) -> Any:
-        """What the dict of the class has there."""
+        """What the dict of the class has there; while a class is made, `abc` asks which members are abstract."""
+        if self.classes.making:
+            return self
         taken = self.classes.read(self.raw, self.path, None, type)
         kind = type(self.raw)
         return kind(getattr(taken, "__func__", taken)) if kind in (staticmethod, classmethod) else taken
@@ -124,7 +126,7 @@ class Classes:
     def __init__(self, captures: Any) -> None:
         self.captures: Any = captures
         self._copies: dict[type, type] = {}
-        self._making = 0
+        self.making = 0
 
     def release(self) -> None:
         """Let go of what was captured."""
@@ -179,11 +181,11 @@ class Classes:
     def _made(self, cls: type, bases: tuple[type, ...], names: dict[str, Any]) -> type:
         meta = type(cls)
         make: Any = type.__new__ if is_user_class(meta) else _metaclass(meta).__new__
-        self._making += 1
+        self.making += 1
         try:
             made = make(_metaclass(meta), cls.__name__, bases, names)
         finally:
-            self._making -= 1
+            self.making -= 1
         made.__qualname__ = cls.__qualname__
         return made
 
@@ -236,7 +238,7 @@ class Classes:
             raise CaptureError(f"`{path.expression()}` is read, after the recording, by an object that a recorded "
                                "function made; return numbers and arrays instead")
         if isinstance(raw, classmethod):
-            if self._making and path[-1].key == "__init_subclass__":  # the original has been through it
+            if self.making and path[-1].key == "__init_subclass__":  # the original has been through it
                 return lambda **options: None
             return MethodType(captures.take(raw.__func__, path.step("attr", "__func__")), owner)
         if isinstance(raw, staticmethod):
