@@ -29,8 +29,10 @@ def sharded(log_likelihood: Callable[..., Any], shards: Sequence[Any], prior: Ca
         array. May be decorated with `jit`, `jit_grad` or `value_and_grad` already.
     shards
         A list with the data of each shard: an array or a number, a tuple of them, a dict by the names of the arguments;
-        or where to find such data: the path of an ``.npy`` or ``.npz`` file, or a function without arguments that loads
-        them. Shapes may differ between shards; each costs a compilation.
+        or where to find such data: the path of an ``.npy`` or ``.npz`` file, of a ``.parquet`` table, of which columns
+        are taken by the names of the arguments (columns of lists of one length are matrices), or of a ``.zarr`` array
+        or group; or a function without arguments that loads them. Shapes may differ between shards; each costs a
+        compilation.
     prior
         ``prior(theta)``, added once.
     client
@@ -66,6 +68,8 @@ def sharded(log_likelihood: Callable[..., Any], shards: Sequence[Any], prior: Ca
         If workers have other versions of the libraries, if none is left, or if the scheduler is gone.
     TapeFileError
         With `client`, for functions that cannot be saved, as those that call Python.
+    ModuleNotFoundError
+        Without Dask, pyarrow or zarr, where they are needed: the extras `jitad[dask]` and `jitad[shards]`.
 
     Examples
     --------

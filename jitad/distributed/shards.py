@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from jitad.distributed.files import READERS, read
 from jitad.errors import ArgumentTypeError, SignatureError
 
 Leaves = tuple[np.ndarray, ...]                   # what one shard, or a sum over some, gives
 Range = tuple[int, int]
-READ = (".npy", ".npz")
 Data = tuple[Any, ...]                            # the arguments of the log-likelihood after the first
 
 
@@ -68,9 +68,9 @@ def checked(shards: Any) -> list[Any]:
         raise ArgumentTypeError("shards is empty: there are no data")
     for number, source in enumerate(shards):
         if isinstance(source, (str, os.PathLike)):
-            if Path(source).suffix not in READ:
-                raise ArgumentTypeError(f"shard {number} is the path {os.fspath(source)!r}; known are {', '.join(READ)}"
-                                        "; give a function that loads it for others")
+            if Path(source).suffix not in READERS:
+                raise ArgumentTypeError(f"shard {number} is the path {os.fspath(source)!r}; known are "
+                                        f"{', '.join(READERS)}; give a function that loads it for others")
         elif not callable(source):
             _require_numbers(_arguments(source), number)
     return list(shards)
@@ -80,7 +80,7 @@ def loaded(source: Any, number: int, names: Sequence[str]) -> Data:
     """The data of a shard as arguments of the log-likelihood after the first, which have these names. What a function
     that loads raises is passed on, with the number of the shard."""
     try:
-        data = _read(Path(source)) if isinstance(source, (str, os.PathLike)) else (
+        data = read(Path(source), names) if isinstance(source, (str, os.PathLike)) else (
             source() if callable(source) else source)
         return ordered(data, number, names)
     except Exception as error:
@@ -112,11 +112,6 @@ def _require_numbers(data: tuple[Any, ...], number: int) -> None:
             what = f"an array of {x.dtype}" if isinstance(x, np.ndarray) else f"a {type(x).__name__}"
             raise ArgumentTypeError(f"shard {number} has {what} in place {place}; give arrays of numbers, or a "
                                     "function without arguments that loads them")
-
-
-def _read(path: Path) -> Any:
-    found = np.load(path, allow_pickle=False)
-    return found if isinstance(found, np.ndarray) else dict(found)
 
 
 def signature(data: Data) -> tuple[Any, ...]:

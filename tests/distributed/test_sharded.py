@@ -1,7 +1,9 @@
 """Likelihoods in shards on one machine."""
 from __future__ import annotations
 
+import importlib
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -67,6 +69,40 @@ def test_value_and_gradient_at_a_point_are_one_pass_over_the_shards(tmp_path):
     assert stored(T) == streamed(T)
 
 
+def test_shards_in_tables_and_stores_are_read_by_the_names_of_the_arguments(tmp_path):
+    pyarrow, parquet, zarr = (importlib.import_module(name) for name in ("pyarrow", "pyarrow.parquet", "zarr"))
+    paths = [tmp_path / f"{k}{kind}" for k, kind in enumerate((".parquet", ".zarr", ".parquet", ".zarr", ".npz"))]
+    for path, (x, y) in zip(paths, SHARDS, strict=True):
+        if path.suffix == ".parquet":
+            rows = pyarrow.FixedSizeListArray.from_arrays(x.ravel(), 2)
+            parquet.write_table(pyarrow.table({"name": ["?"] * len(y), "y": y, "x": rows}), path, row_group_size=3)
+        elif path.suffix == ".zarr":
+            zarr.save_group(path, x=x, y=y, other=np.ones(3))
+        else:
+            np.savez(path, x=x, y=y)
+    stored, whole = (jitad.sharded(likelihood, shards) for shards in (paths, SHARDS))
+    assert stored(T) == whole(T) and stored.grad(V).tobytes() == whole.grad(V).tobytes()
+    zarr.save_array(tmp_path / "one.zarr", Y)
+    assert jitad.sharded(lambda t, y: t[0] * np.sum(y), [tmp_path / "one.zarr"])(T) == pytest.approx(0.5 * Y.sum())
+
+
+def test_files_that_lack_something_are_errors_with_their_path(tmp_path, monkeypatch):
+    pyarrow, parquet = (importlib.import_module(name) for name in ("pyarrow", "pyarrow.parquet"))
+    path = tmp_path / "a.parquet"
+    for table, words in (({"x": [1.0], "z": [2.0]}, r"a.parquet has x, z, but not y, which the log-likelihood takes"),
+                         ({"x": [1.0, 2.0], "y": [None, 1]}, r"1 values of `y` are missing in .*a.parquet"),
+                         ({"x": pyarrow.array([[1.0, None]], pyarrow.list_(pyarrow.float64(), 2)), "y": [1.0]},
+                          "1 values of `x` are missing")):
+        parquet.write_table(pyarrow.table(table), path)
+        with pytest.raises(jitad.SignatureError, match=words) as caught:
+            jitad.sharded(likelihood, [path])(T)
+        assert caught.value.__notes__[-1] == "while shard 0 was loaded"
+    for kind, package in (("parquet", "pyarrow"), ("zarr", "zarr")):
+        monkeypatch.setitem(sys.modules, f"{package}.parquet" if kind == "parquet" else package, None)
+        with pytest.raises(ModuleNotFoundError, match=rf"need {package}, which is not installed: .*jitad\[shards\]"):
+            jitad.sharded(likelihood, [tmp_path / f"a.{kind}"])(T)
+
+
 def test_sums_do_not_depend_on_who_holds_what():
     values = RNG.normal(size=13) * 10.0 ** RNG.integers(-9, 9, size=13)
     leaf = [(np.array(v),) for v in values].__getitem__
@@ -111,7 +147,7 @@ def test_what_a_shard_raises_bears_its_number():
     ((likelihood, SHARDS, 3), "prior must be a function"),
     ((likelihood, np.ones(3)), r"must be a list with the data of each shard, not ndarray"),
     ((likelihood, []), "shards is empty"),
-    ((likelihood, ["a.csv"]), r"shard 0 is the path 'a.csv'; known are .npy, .npz"),
+    ((likelihood, ["a.csv"]), r"shard 0 is the path 'a.csv'; known are .npy, .npz, .parquet, .zarr;"),
     ((likelihood, [(X, ["a"])]), "shard 0 has a list in place 1"),
     ((likelihood, [(X, np.array(["a"]))]), "shard 0 has an array of <U1 in place 1"),
     ((likelihood, [{"x": X}]), "shard 0 has x, and the log-likelihood takes x, y"),
