@@ -12,6 +12,7 @@ from jitad.errors import SamplingWarning, SignatureError
 
 Dims = Mapping[str, Sequence[str]]
 RESERVED = ("chain", "draw")                      # dimensions of every variable in ArviZ
+TAKEN = (*RESERVED, "unconstrained_parameter")     # and of the sampler's own statistics
 RHAT, DEEP, ENERGY = 1.02, 0.05, 0.3              # what is still taken for fine
 
 
@@ -117,9 +118,16 @@ def checked_labels(dims: Dims | None, coords: Mapping[str, Sequence[Any]] | None
                    shapes: Mapping[str, tuple[int, ...]]) -> tuple[dict[str, tuple[str, ...]], dict[str, Any]]:
     """Names of dimensions by variable, and the labels of each dimension, counted from 0 where none are given. Raises
     `SignatureError` unless they fit the shapes of what is stored."""
-    named = {name: (of,) if isinstance(of, str) else tuple(of) for name, of in (dims or {}).items()}
-    labels = {name: list(of) for name, of in (coords or {}).items()}
+    named = {name: _dimensions(name, of) for name, of in _mapping(dims, "dims", "names of dimensions").items()}
+    labels = {name: _labels(name, of) for name, of in _mapping(coords, "coords", "labels").items()}
+    require_names(list(labels), "a dimension in coords", TAKEN)
     for name, of in named.items():
+        require_names(of, f"a dimension of {name!r}", TAKEN)
+        if (also := [d for d in of if d in shapes]):
+            raise SignatureError(f"a dimension of {name!r} is called {also[0]!r}, as is what is stored; a trace would "
+                                 "keep one of the two: give the dimension another name")
+        if len({*of}) < len(of):
+            raise SignatureError(f"dims[{name!r}] = {of} has a dimension twice; give each a name of its own")
         if name not in shapes:
             raise SignatureError(f"dims names {name!r}, which is not stored; stored are {', '.join(shapes)}")
         if len(of) != len(shapes[name]):
@@ -131,9 +139,28 @@ def checked_labels(dims: Dims | None, coords: Mapping[str, Sequence[Any]] | None
     return named, labels
 
 
-def require_names(names: Sequence[str], what: str) -> None:
+def _mapping(given: Any, what: str, of: str) -> Mapping[str, Any]:
+    if given is None or isinstance(given, Mapping):
+        return given or {}
+    raise SignatureError(f"{what} must map names to {of}; got {type(given).__name__}")
+
+
+def _dimensions(name: str, of: Any) -> tuple[str, ...]:
+    found = (of,) if isinstance(of, str) else tuple(of) if isinstance(of, Sequence) else (None,)
+    if all(isinstance(d, str) and d for d in found):
+        return found
+    raise SignatureError(f"dims[{name!r}] must be names of dimensions, such as ['school']; got {of!r}")
+
+
+def _labels(name: str, of: Any) -> list[Any]:
+    if not isinstance(of, (str, bytes, Mapping)) and np.ndim(of) == 1:
+        return list(of)
+    raise SignatureError(f"coords[{name!r}] must be a list of labels, one for each place; got {of!r}")
+
+
+def require_names(names: Sequence[str], what: str, reserved: Sequence[str] = RESERVED) -> None:
     """Raise `SignatureError` for names that a trace cannot have."""
-    taken = [name for name in names if name in RESERVED]
+    taken = [name for name in names if name in reserved]
     if taken:
         raise SignatureError(f"{what} must not be called {taken[0]!r}, which is a dimension of every trace; "
                              "give it another name")

@@ -22,6 +22,7 @@ import dataclasses
 import functools
 import inspect
 import math
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -209,7 +210,7 @@ def _normalise(parameters: Mapping[str, int | Sequence[int]]) -> dict[str, Shape
     for name, shape in parameters.items():
         try:
             sizes = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
-            blocks[name] = tuple(int(size) for size in sizes)
+            blocks[name] = tuple(operator.index(size) for size in sizes)
         except TypeError:
             raise SignatureError(
                 f"parameters[{name!r}] must be a shape such as (), 8 or (8, 2); got {shape!r}"
