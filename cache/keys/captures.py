@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from .computed import fill
 from .getters import Writer
 from .guards import freeze, show
 from .identity import Same, Target, code_key
@@ -239,10 +240,20 @@ def _walk(path: Path, found: dict[Path, Any]) -> Any:
             found[path] = len({*map(id, objects)}) == len(objects)
             return found[path]
         try:
-            found[path] = _MISSING if start is _MISSING else take(start, path[-1])
+            found[path] = _MISSING if start is _MISSING else (
+                _made(start, path[-1].key, found) if path[-1].kind == "made" else take(start, path[-1]))
         except Exception:  # properties and __getitem__ are user code and may raise anything
             found[path] = _MISSING
     return found[path]
+
+
+def _made(start: Any, call: Any, found: dict[Path, Any]) -> Any:
+    """What the call gives, the objects at the paths in it being those that are there now."""
+    def look(path: Path) -> Any:
+        return _walk(path, found)
+
+    function = start if call.function is None else call.function
+    return function(*fill(call.args, look), **fill(call.kwargs, look))
 
 
 def _same(read: Read, value: object) -> bool:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import optree
 
+from .computed import Call
 from .identity import Same
 from .paths import Path, Step
 from .references import Unstorable, refer, resolve
@@ -199,6 +200,7 @@ _ENCODERS: dict[type, Callable[[Any], list[Any]]] = {
     Leaf: lambda v: ["leaf", *map(encode, v)],
     Step: lambda v: ["step", *map(encode, v)],
     Path: lambda v: ["path", *map(encode, v)],
+    Call: lambda v: ["call", *map(encode, v)],
     Signature: lambda v: ["sig", encode(v.leaves), encode(v.structure), encode(v.static)],
     optree.PyTreeSpec: _spec,
     **{cls: lambda v, cls=cls: ["v", cls.__name__, *_VALUES[cls][0](v)] for cls in _VALUES},  # type: ignore[misc]
@@ -217,6 +219,7 @@ _DECODERS: dict[str, Callable[..., Any]] = {
     "d": np.dtype,
     "leaf": lambda *items: Leaf(*_items(*items)),
     "step": lambda *items: Step(*_items(*items)),
+    "call": lambda *items: Call(*_items(*items)),
     "path": lambda *items: Path.of(*_items(*items)),
     "sig": lambda *items: Signature(*_items(*items)),
     "spec": _make_spec,

@@ -8,6 +8,7 @@ from collections.abc import Hashable
 from types import FunctionType, MethodType
 from typing import Any
 
+from .computed import written
 from .guards import freeze, is_atom, settled
 from .identity import Target, unwrap
 from .paths import FUNCTION_STEPS, Path, Step, item_key, registered
@@ -84,6 +85,10 @@ class Writer:
             return f"{self.bind(hasattr)}({value}, {key!r})"
         if kind == "one":
             return f"{value} is {self.read(key)}"                                          # type: ignore[arg-type]
+        if kind == "made":
+            function = value if key.function is None else self.bind(key.function)           # type: ignore[attr-defined]
+            args, kwargs = (written(form, self.read, self.bind) for form in key[1:])        # type: ignore[index]
+            return f"{function}(*{args}, **{kwargs})"
         if kind == "apart":
             names = [value, *(self.read(other) for other in key)]                          # type: ignore[attr-defined]
             identities = ", ".join(f"{self.bind(id)}({name})" for name in names)

@@ -9,6 +9,7 @@ from enum import Enum
 from types import FunctionType
 from typing import Any, NamedTuple
 
+from .computed import show_call
 from .identity import Same, Target, unwrap
 from .process import STATES
 
@@ -16,7 +17,7 @@ __all__ = ["FUNCTION_STEPS", "Path", "Step", "item_key", "take"]
 
 FUNCTION_STEPS = frozenset({"global", "cell", "default", "kwdefault", "self", "partial", "keyword", "class",
                             "module", "process"})
-VALUE_STEPS = frozenset({"attr", "item", "type", "len", "keys", "has", "apart", "one", "registered"})
+VALUE_STEPS = frozenset({"attr", "item", "type", "len", "keys", "has", "apart", "one", "registered", "made"})
 
 
 class Step(NamedTuple):
@@ -28,8 +29,8 @@ class Step(NamedTuple):
     `attr` (name), `item` (key), `type`, `len`, `keys` (the tuple of what iteration gives), `has` (whether it has the
     attribute of this name), `apart` (whether it and what is found at these paths are different objects), `one` (whether
     it is the object at that path).
-    `registered` are the classes that are registered with an abstract one. `label` is the name to show where the key
-    is an index.
+    `registered` are the classes that are registered with an abstract one, `made` is what a call (`Call`) gives.
+    `label` is the name to show where the key is an index.
 
     A key that counts by identity (a function as key of a dict, say) is held as `Same`, so that it may die.
     """
@@ -85,6 +86,8 @@ class Path(tuple[Step, ...]):
                 text = f"{text}[{key!r}]"
             elif kind == "one":
                 text = f"{text} is {key.expression()}"                                     # type: ignore[attr-defined]
+            elif kind == "made":
+                text = show_call(text, key)                                                # type: ignore[arg-type]
             elif kind == "has":
                 text = f"hasattr({text}, {key!r})"
             else:

@@ -374,7 +374,8 @@ def as_output(recorder: Recorder, leaf: Any, path: str, where: Where | None) -> 
         return leaf.detached() if isinstance(leaf, Tracer) and leaf.storage is not None else leaf   # as it is now
     why = refusal(leaf) if is_dynamic(leaf) else f"is {kind_of(leaf)}"
     if why is not None:
-        hint = "; is a return statement missing?" if leaf is None else "; return arrays and numbers"
+        hint = "; is a return statement missing?" if leaf is None else "; return arrays and numbers" + (
+            ", by .to_numpy()" if hasattr(type(leaf), "jitad_array") else "")
         raise OutputError(f"`{recorder.function_name}` returned something that cannot be on a tape: "
                           f"{path} {why} (called at {where}){hint}")
     if is_complex(leaf):

@@ -72,7 +72,7 @@ def rebinding(x):
 
 
 here = "refusals.py"
-rows.refused("a frame captured", lambda x: np.sum(x * frame.values), says=("`frame`", ".to_numpy()", here), raises=CaptureError)
+rows.refused("a frame captured", lambda x: np.sum(x * frame), says=("`frame`", ".to_numpy()", here), raises=CaptureError)
 rows.refused("an xarray captured", lambda x: np.sum(x * array), says=("`array`", ".to_numpy()", here), raises=CaptureError)
 rows.refused("a jax array captured", lambda x: np.sum(x * jax), says=("`jax`", "np.asarray", here), raises=CaptureError)
 rows.refused("a polars series captured", lambda x: np.sum(x * polars), says=("`polars`", ".to_numpy()", here), raises=CaptureError)

@@ -34,15 +34,18 @@ from jitad.trace.values.unbound import DESCRIPTORS, unbound
 from jitad.trace.where import is_library_file
 
 __all__ = [
-    "cure", "has_snapshot", "holds_user_code", "is_followed", "is_followed_in", "is_mutable", "is_numba", "is_opaque",
-    "is_user_class", "is_user_function", "is_user_module", "refused", "substitute", "unfollowable",
+    "LABELLED", "cure", "has_snapshot", "holds_user_code", "is_followed", "is_followed_in", "is_mutable", "is_numba",
+    "is_opaque", "is_user_class", "is_user_function", "is_user_module", "refused", "substitute", "unfollowable",
 ]
 
 STANDARD = sys.stdlib_module_names
 CONSTRAINTS = "jitad.constraints"
 LIBRARIES = frozenset({"numpy", "scipy", "jitad", "numba", "optree", "builtins"}) | STANDARD
+# Packages of data with labels: what is computed from such data alone, they compute; see `captures.libraries.labelled`.
+LABELLED = frozenset({"pandas", "polars", "xarray"})
+_NOT_FOLLOWED = LIBRARIES | LABELLED
 # Packages whose objects hold their data where Python cannot see it being read.
-OPAQUE = frozenset({"pandas", "polars", "xarray", "torch", "jax", "jaxlib", "tensorflow", "h5py", "pyarrow", "sklearn"})
+OPAQUE = LABELLED | {"torch", "jax", "jaxlib", "tensorflow", "h5py", "pyarrow", "sklearn"}
 
 _CURES = {
     **dict.fromkeys(("pandas", "polars"), "use its arrays, by .to_numpy(), outside of the function"),
@@ -70,7 +73,7 @@ def is_user_function(function: FunctionType) -> bool:
     """Whether a function is the user's, and so runs as a copy that sees traced captures."""
     if library.is_followed_function(function) or _is_of_normal(function):
         return True
-    if _top(function.__module__) not in LIBRARIES or _top(function.__globals__.get("__name__")) not in LIBRARIES:
+    if {_top(function.__module__), _top(function.__globals__.get("__name__"))} - _NOT_FOLLOWED:
         return True
     file = function.__code__.co_filename  # a user's module may have the name of one of Python's
     return not file.startswith("<") and not is_library_file(file) and _top(function.__module__) in STANDARD
@@ -97,7 +100,7 @@ def holds_user_code(function: FunctionType) -> bool:
 
 def is_user_class(cls: type) -> bool:
     """Whether a class is the user's, or of plain NumPy code, and so its methods run as copies."""
-    return _top(cls.__module__) not in LIBRARIES or library.is_followed_module(cls.__module__) or (
+    return _top(cls.__module__) not in _NOT_FOLLOWED or library.is_followed_module(cls.__module__) or (
         cls is statistics.NormalDist)
 
 

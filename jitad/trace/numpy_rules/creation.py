@@ -35,6 +35,8 @@ def _maker(function: Callable[..., Any], traced: Callable[..., Any]) -> Callable
             function is np.diag and getattr(args[0] if args else kwargs.get("v"), "ndim", 1) == 2)
 
     def run(*args: Any, **kwargs: Any) -> Any:
+        if args and hasattr(type(args[0]), "jitad_array"):          # data with labels
+            args = (args[0].jitad_array, *args[1:])
         given, kwargs = args, plain(kwargs)
         args = plain(args)
         builder = builder_in(args, kwargs)

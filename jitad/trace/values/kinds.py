@@ -48,6 +48,8 @@ class NumberKind(type):
         return cls.jitad_kind
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and hasattr(type(args[0]), "jitad_array"):      # data with labels
+            args = (args[0].jitad_array,)
         given = args
         args = plain(args)
         builder = builder_in(args)

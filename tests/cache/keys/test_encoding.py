@@ -17,6 +17,7 @@ import optree
 import pytest
 import scipy.special
 
+from jitad.cache.keys.computed import Call, template
 from jitad.cache.keys.encoding import Unstorable, decode, dumps, encode, loads, register
 from jitad.cache.keys.fingerprint import fingerprint, python_tag
 from jitad.cache.keys.guards import freeze
@@ -71,6 +72,8 @@ ATOMS = [
     datetime.timedelta(1, 2, 3), FilePath("a/b"), int, np.ndarray, np.float64, Model, Mode, Mode.SLOW, Level.LOW, np,
     math, math.sin, np.sin, np.add, scipy.special.expit, np.sum, np.linalg.norm, len, str.lower, int.__add__, Point,
     functools.partial, np.linalg, Settings, Path.of(("global", "a"), ("item", (1, "x"))),
+    Path.of(("global", "a"), ("made", Call(np.add, template([Path.of(("global", "b")), True, 0.5, {"k": slice(1)}],
+                                                            lambda at: at), template({}, str)))),
 ]  # fmt: skip
 
 

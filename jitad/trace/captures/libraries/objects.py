@@ -7,6 +7,7 @@ from typing import Any
 
 from jitad.cache.keys.captures import Path
 from jitad.trace.captures.containers import take_tuple
+from jitad.trace.captures.libraries.labelled import labelled
 from jitad.trace.captures.notes import Notes
 from jitad.trace.numpy_rules.elements.vectorize import Vectorized
 from jitad.trace.scipy_rules.classes import CLASSES, name_of_class, of_instance
@@ -104,7 +105,7 @@ def library_object(value: Any) -> Callable[[Notes, Any, Path], Any] | None:
         return take_distribution
     if is_sparse(value):
         return take_sparse
-    return take_instance if is_instance(value) else None
+    return take_instance if is_instance(value) else labelled(value)
 
 
 def is_instance(value: Any) -> bool:
