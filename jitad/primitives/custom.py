@@ -41,7 +41,9 @@ forwards = Primitive("forwards", kind="forwards", cost=1000, evaluate=lambda *in
                      instead=lambda builder, inputs, params: builder.replay(params["tape"], inputs)[0])
 """The only output of the param `tape`, a function of few inputs that is differentiated forwards, in either mode: for
 loops whose number of steps is known when they have been made. The rules are in
-`jitad.passes.differentiate.forwards`; optimisation puts the tape in the node's place."""
+`jitad.passes.differentiate.forwards`; optimisation puts the tape in the node's place. An input of the name `MOVED` is 1
+where a derivative is computed, else 0: what stops by an error may look at that of the derivative, too."""
+MOVED = "moved"
 
 
 class Code:
@@ -87,4 +89,4 @@ def has_code(nodes: Sequence[Any]) -> bool:
     return any(n.prim is opaque or (n.prim.kind == "scan" and has_code(n.params["body"].nodes)) for n in nodes)
 
 
-__all__ = ["Code", "custom", "forwards", "has_code", "opaque", "solution"]
+__all__ = ["Code", "MOVED", "custom", "forwards", "has_code", "opaque", "solution"]

@@ -14,7 +14,7 @@ from jitad.passes.differentiate.activity import JVPS, VJPS
 from jitad.passes.differentiate.modes import one, pushforward
 from jitad.passes.differentiate.tangents import Tangents
 from jitad.primitives.core import FLOATS, alias
-from jitad.primitives.custom import forwards
+from jitad.primitives.custom import MOVED, forwards
 from jitad.primitives.index import concatenate, reshape
 from jitad.primitives.linalg import matmul
 from jitad.primitives.view import slice_dims
@@ -27,7 +27,9 @@ INNER = -6       # the slot of the alias by which the function is differentiated
 
 
 def _applied(tape: Tape, inputs: Sequence[Value], like: Value) -> Value:
+    """The function of a derivative, which knows that it is one."""
     builder = like.builder
+    inputs = [builder.lift(1) if name == MOVED else v for v, name in zip(inputs, tape.names, strict=True)]
     return builder.value(builder.apply(forwards, [v.number for v in inputs], {"tape": tape}, like.node.where))
 
 

@@ -6,6 +6,9 @@ of 21 points. A finite range is bent before, so that square roots and their inve
 one is mapped to (0, 1]. All is a loop of the compiled code around the recorded function. The derivative is that of the
 rule on the intervals that were chosen, by parameters and limits: the integral of the derivative, and the values at the
 limits. It runs along (`jitad.passes.differentiate.forwards`): once more, with as many tangents as there are inputs.
+A kink that moves is a jump in the derivative, whose error is that of the value over the width h of the interval around
+it: so in the second run intervals are bisected until that, too, is within ten times the tolerance (a square root that
+moves, as ``abs(x - q)**0.5``, until the intervals are as many as `limit`: some 1e-7).
 Where an integrand jumps, the place must not move with what is differentiated: that has no part in the integral of the
 derivative. Make two integrals of it, with the place as a limit.
 """
@@ -18,17 +21,18 @@ from typing import Any
 
 import numpy as np
 
+from jitad.primitives.custom import MOVED
 from jitad.primitives.scan import loop
 from jitad.tape.builder import Value
 from jitad.tape.types import Aval
-from jitad.trace.dispatch import plain, refused, stopped
+from jitad.trace.dispatch import as_value, plain, refused, stopped
 from jitad.trace.loop_body import Body
 from jitad.trace.scipy_rules.classes import this_recorder
 from jitad.trace.scipy_rules.solvers.callbacks import SolverCallback, floats, forwarded, repeat
 from jitad.trace.scipy_rules.solvers.stiff import Equations
 from jitad.trace.substitutes import substitute
 
-__all__ = ["GAUSS", "KRONROD", "POINTS"]
+__all__ = ["GAUSS", "KRONROD", "POINTS", "Unsaid"]
 
 # Kronrod's points of [0, 1] with the weights of 21 points, and Gauss's weights of 10 at every second one.
 _X = [0.995657163025808081, 0.973906528517171720, 0.930157491355708226, 0.865063366688984511, 0.780817726586416897,
@@ -75,20 +79,26 @@ def _size(x: Any) -> Any:
     return np.sqrt(np.sum(x * x)) if x.ndim else np.abs(x)
 
 
-def _adaptive(f: Callable[[Any], Any], shape: tuple[int, ...], tolerances: tuple[Any, Any], limit: int) -> Any:
-    """The integral of `f` from 0 to 1, its error, and whether that is within the tolerances, in one vector."""
+def _adaptive(f: Callable[[Any], Any], shape: tuple[int, ...], tolerances: tuple[Any, Any], limit: int,
+              moved: Any) -> Any:
+    """The integral of `f` from 0 to 1, its error, and whether that is within the tolerances, in one vector. Where its
+    derivative is computed, `moved` is 1."""
     absolute, relative = tolerances
     limit = max(limit, 2)                                # the first step makes two
     places, column = np.arange(limit), (limit,) + (1,) * len(shape)
     none = floats(np.zeros(limit))
 
-    def within(values: Any, errors: Any, sizes: Any) -> Any:
-        error = np.sum(errors)
-        return (error <= np.maximum(absolute, relative * _size(np.sum(values, axis=0)))) | (
-            error <= 50 * _EPS * np.sum(sizes))
+    def within(values: Any, errors: Any, sizes: Any, worst: Any) -> Any:
+        error, size = np.sum(errors), np.sum(sizes)
+        most = np.maximum(absolute, relative * _size(np.sum(values, axis=0)))
+        return ((error <= most) & (worst <= 10.0 * most)) | (np.maximum(error, worst) <= 50 * _EPS * size)
+
+    def of_slopes(lows: Any, highs: Any, errors: Any) -> Any:
+        """The errors of the derivative."""
+        return np.where((moved > 0) & (highs > lows), errors / np.where(highs > lows, highs - lows, 1.0), 0.0)
 
     def step(count: Any, lows: Any, highs: Any, values: Any, errors: Any, sizes: Any) -> tuple[Any, list[Any]]:
-        worst = np.argmax(errors)
+        worst = np.argmax(np.maximum(errors, of_slopes(lows, highs, errors)))
         low, high = lows[worst], highs[worst]
         left, right = _both_halves(f, low, high, shape)
         here, there, middle = places == worst, places == count, (low + high) / 2.0
@@ -97,13 +107,14 @@ def _adaptive(f: Callable[[Any], Any], shape: tuple[int, ...], tolerances: tuple
         state = [count + 1, put(lows, low, middle, flat), put(highs, middle, high, flat),
                  put(values, left[0], right[0], tall), put(errors, left[1], right[1], flat),
                  put(sizes, left[2], right[2], flat)]
-        return ~within(*state[3:]) & (count + 1 < limit), state
+        most = np.max(of_slopes(state[1], state[2], state[4]))
+        return ~within(*state[3:], most) & (count + 1 < limit), state
 
     first = np.where(places == 0, 1.0, none)
     start = [floats(0.0).astype(int) + 1, none, first, floats(np.zeros((limit, *shape))), np.where(
         places == 0, np.inf, none), none]
     _, _, _, values, errors, sizes = repeat(floats(0.0) == 0.0, start, step, stop=False)
-    fine = np.where(within(values, errors, sizes), 1.0, 0.0)
+    fine = np.where(within(values, errors, sizes, floats(0.0)), 1.0, 0.0)
     return np.concatenate([np.sum(values, axis=0).reshape(-1), np.sum(errors).reshape(1), fine.reshape(1)])
 
 
@@ -143,8 +154,9 @@ def _integrated(callback: SolverCallback, a: Any, b: Any, shape: tuple[int, ...]
     """The integral and its error."""
     infinite = _is_infinite(a), _is_infinite(b)
     ends = [floats(0.0 if i else x) for x, i in zip((a, b), infinite, strict=True)]
-    found = forwarded(lambda low, high: _adaptive(_mapped(callback, low, high, infinite), shape, tolerances, limit),
-                      a=ends[0], b=ends[1])
+    found = forwarded(lambda low, high, moved: _adaptive(_mapped(callback, low, high, infinite), shape, tolerances,
+                                                         limit, moved),
+                      a=ends[0], b=ends[1], **{MOVED: as_value(this_recorder(), 0)})
     _expected(found[-1] > 0, f"{callback.name} has not reached its tolerance with {limit} intervals; the integrand may "
                              "oscillate, or be singular within the range, where points= or two integrals help")
     return found[:-2].reshape(shape) if shape else found[0], found[-2]
@@ -275,7 +287,8 @@ def quad(func: Callable[..., Any], a: Any, b: Any, args: Any = (), full_output: 
          wopts: Any = None, maxp1: int = 50, limlst: int = 50, complex_func: bool = False) -> Any:
     name = "scipy.integrate.quad"
     if full_output:
-        raise refused(this_recorder(), f"{name} with full_output", "leave it out")
+        return *quad(func, a, b, args, 0, epsabs, epsrel, limit, points, weight, wvar, wopts, maxp1, limlst,
+                     complex_func), Unsaid(name)
     if complex_func:
         both = [quad(lambda x, *more, part=part: part(func(x, *more)), a, b, args, 0, epsabs, epsrel, limit, points,
                      weight, wvar) for part in (np.real, np.imag)]
@@ -285,13 +298,30 @@ def quad(func: Callable[..., Any], a: Any, b: Any, args: Any = (), full_output: 
             warnings.warn("Break points cannot be specified when using weighted integrand. Continuing, ignoring "
                           "specified points.", stacklevel=2)
         return _weighted(SolverCallback(func, args, name), a, b, (weight, wvar), (epsabs, epsrel), limit)
-    callback = SolverCallback(func, args, name)
+    return _in_parts(SolverCallback(func, args, name), a, b, (), (epsabs, epsrel), limit, points)
+
+
+def _in_parts(callback: SolverCallback, a: Any, b: Any, shape: tuple[int, ...], tolerances: tuple[Any, Any],
+              limit: int, points: Any) -> tuple[Any, Any]:
+    """The integral and its error, of the ranges between break points."""
     if points is None:
-        return _integrated(callback, a, b, (), (epsabs, epsrel), limit)
-    ends = [a, *sorted(float(p) for p in np.ravel(points)), b]
-    parts = [_integrated(callback, low, high, (), (epsabs / (len(ends) - 1), epsrel), limit)
+        return _integrated(callback, a, b, shape, tolerances, limit)
+    inner = np.sort(floats(points).reshape(-1))
+    ends = [a, *(inner[i] for i in range(inner.shape[0])), b]
+    parts = [_integrated(callback, low, high, shape, (tolerances[0] / (len(ends) - 1), tolerances[1]), limit)
              for low, high in pairwise(ends)]
     return sum(p[0] for p in parts), sum(p[1] for p in parts)
+
+
+class Unsaid(dict):                                                                           # type: ignore[type-arg]
+    """What QUADPACK tells of its way, which is another one."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+    def __missing__(self, key: Any) -> Any:
+        raise refused(this_recorder(), f"what {self.name} tells with full_output", "leave it out")
 
 
 @substitute("scipy.integrate", "quad_vec", calls=True)
@@ -299,43 +329,47 @@ def quad_vec(f: Callable[..., Any], a: Any, b: Any, epsabs: float = 1e-200, epsr
              cache_size: float = 100e6, limit: float = 10000, workers: int = 1, points: Any = None,
              quadrature: Any = None, full_output: bool = False, *, args: Any = ()) -> Any:
     name = "scipy.integrate.quad_vec"
-    for given, what in ((full_output, "full_output"), (points is not None, "points="), (norm != "2", "norm=")):
-        if given:
-            raise refused(this_recorder(), f"{name} with {what}", "leave it out")
+    if full_output:
+        raise refused(this_recorder(), f"{name} with full_output", "leave it out")
+    if norm not in ("2", "max"):                         # the first is never less than the other
+        raise ValueError("norm must be '2' or 'max'")
     callback = SolverCallback(f, args, name)
     finite = [0.0 if _is_infinite(x) else x for x in (a, b)]
     sample = callback((floats(finite[0]) + floats(finite[1])) / 2.0)
-    return _integrated(callback, a, b, sample.shape, (epsabs, epsrel), INTERVALS if limit == 10000 else int(limit))
+    return _in_parts(callback, a, b, sample.shape, (epsabs, epsrel), INTERVALS if limit == 10000 else int(limit),
+                     points)
 
 
-def _nested(func: Callable[..., Any], ranges: Sequence[Any], args: Any, tolerances: tuple[float, float],
-            name: str) -> tuple[Any, Any]:
-    """The integral over the last range of those over the ranges before; `func` takes the first variable first, and a
-    range may be a function of the variables after its own."""
+def _nested(func: Callable[..., Any], ranges: Sequence[Any], args: Any, options: Sequence[Any]) -> Any:
+    """The integral over the last range of those over the ranges before, and its error; `func` takes the first variable
+    first. Ranges, and the options of `quad` for each, may be functions of the variables after their own."""
     def over(depth: int, known: tuple[Any, ...]) -> tuple[Any, Any]:
-        given = ranges[depth]
-        low, high = given(*known) if callable(given) else given
+        (low, high), how = (g(*known, *more) if callable(g) else g for g, more in (
+            (ranges[depth], args), (options[depth], args)))
         inner = (lambda x: func(x, *known, *args)) if not depth else lambda x: over(depth - 1, (x, *known))[0]
-        return _integrated(SolverCallback(inner, (), name), low, high, (), tolerances, 50)
+        if "points" in how:                              # of a range that does not hold one, it is an end
+            how = {**how, "points": np.clip(floats(how["points"]), floats(low), floats(high))}
+        return quad(inner, low, high, **how)[:2]                                 # type: ignore[no-any-return]
     return over(len(ranges) - 1, ())
 
 
-def _limits(low: Any, high: Any) -> Callable[..., Any]:
-    end = lambda limit, known: limit(*known[::-1]) if callable(limit) else limit
+def _limits(low: Any, high: Any, count: int) -> Callable[..., Any]:
+    """A range whose ends may be functions of the `count` variables after its own, the last one first."""
+    end = lambda limit, known: limit(*known[:count][::-1]) if callable(limit) else limit
     return lambda *known: (end(low, known), end(high, known))
 
 
 @substitute("scipy.integrate", "dblquad", calls=True)
 def dblquad(func: Callable[..., Any], a: Any, b: Any, gfun: Any, hfun: Any, args: Any = (), epsabs: float = 1.49e-8,
             epsrel: float = 1.49e-8) -> Any:
-    return _nested(func, [_limits(gfun, hfun), (a, b)], args, (epsabs, epsrel), "scipy.integrate.dblquad")
+    return _nested(func, [_limits(gfun, hfun, 1), (a, b)], args, [{"epsabs": epsabs, "epsrel": epsrel}] * 2)
 
 
 @substitute("scipy.integrate", "tplquad", calls=True)
 def tplquad(func: Callable[..., Any], a: Any, b: Any, gfun: Any, hfun: Any, qfun: Any, rfun: Any, args: Any = (),
             epsabs: float = 1.49e-8, epsrel: float = 1.49e-8) -> Any:
-    return _nested(func, [_limits(qfun, rfun), _limits(gfun, hfun), (a, b)], args, (epsabs, epsrel),
-                   "scipy.integrate.tplquad")
+    return _nested(func, [_limits(qfun, rfun, 2), _limits(gfun, hfun, 1), (a, b)], args,
+                   [{"epsabs": epsabs, "epsrel": epsrel}] * 3)
 
 
 @substitute("scipy.integrate", "nquad", calls=True)
@@ -343,8 +377,7 @@ def nquad(func: Callable[..., Any], ranges: Any, args: Any = None, opts: Any = N
     name = "scipy.integrate.nquad"
     if full_output:
         raise refused(this_recorder(), f"{name} with full_output", "leave it out")
-    known = {"epsabs", "epsrel"}
-    if opts is not None and (not isinstance(opts, dict) or set(opts) - known):
-        raise refused(this_recorder(), f"{name} with other options than epsabs and epsrel for all", "leave them out")
-    tolerances = tuple((opts or {}).get(n, 1.49e-8) for n in ("epsabs", "epsrel"))
-    return _nested(func, list(ranges), args or (), tolerances, name)                          # type: ignore[arg-type]
+    ranges, args = list(ranges), () if args is None else args if isinstance(args, tuple) else (args,)
+    options = [{}] * len(ranges) if opts is None else list(opts) if isinstance(opts, (list, tuple)) else (
+        [opts] * len(ranges))
+    return _nested(func, ranges, args, options)

@@ -71,10 +71,41 @@ def test_the_rule_is_exact_to_its_degree():
 def test_what_does_not_converge_warns_and_what_is_missing_is_named():
     with pytest.warns(integrate.IntegrationWarning, match="has not reached its tolerance"):
         jit(lambda a: integrate.quad(lambda x: np.sin(a / x) / x, 0.0, 1.0, limit=5)[0])(1.0)
-    for options, what in (({"weight": "cos", "wvar": 2.0}, "this weight and limits in this order"),
-                          ({"full_output": 1}, "full_output")):
-        with pytest.raises(UnsupportedOperationError, match=rf"scipy\.integrate\.quad with {what} at .*test_quad"):
-            jit(lambda a, o=options: integrate.quad(lambda x: a * x, 0.0, -np.inf, **o)[0])(1.0)
+    for case, what in ((lambda a: integrate.quad(lambda x: a * x, 0.0, -np.inf, weight="cos", wvar=2.0)[0],
+                        "scipy.integrate.quad with this weight and limits in this order"),
+                       (lambda a: integrate.quad(lambda x: a * x, 0.0, 1.0, full_output=1)[2]["neval"],
+                        "what scipy.integrate.quad tells with full_output"),
+                       (lambda a: integrate.nquad(lambda x: a * x, [(0, 1)], full_output=True)[0], "nquad with full_")):
+        with pytest.raises(UnsupportedOperationError, match=rf"{what}.* at .*test_quad"):
+            jit(case)(1.0)
+
+
+def test_kinks_and_roots_that_move():
+    """Where the derivative of the integrand jumps or is infinite, its intervals are chosen for it."""
+    at = 0.37
+    for power, exact, near in ((1.0, 2 * at - 1.0, 3e-6), (0.5, at**0.5 - (1 - at) ** 0.5, 3e-5)):
+        slope = interpreted(value_and_grad(
+            lambda q, k=power: integrate.quad(lambda x: np.abs(x - q) ** k, 0, 1)[0]), (at,))[1]
+        np.testing.assert_allclose(slope, exact, rtol=near)
+
+
+def test_break_points_and_options_of_each_range():
+    """Points that are traced move with what they are made of: so do jumps there."""
+    cut = np.array([1.0, 2.0])
+
+    def stepped(x, a):
+        return a * x if x < a else a * a * x
+    agrees(total(
+        lambda a: integrate.quad(stepped, 0, 3, args=(a,), points=[a], full_output=True)[0],
+        lambda a: integrate.quad(lambda x: np.abs(x - 1) ** 1.5 * a + np.abs(x - 2), 0, 3, points=cut)[0],
+        lambda a: np.sum(integrate.quad_vec(lambda x: np.exp(-abs(x - a) * cut), 0, 2, points=[a], norm="max")[0]),
+        ), 1.3, rtol=2e-8, step=1e-4, run=interpreted)
+    near = {"epsabs": 1e-3, "epsrel": 1e-3}
+    several = lambda a: integrate.nquad(
+        lambda x, y, b: np.exp(-b * np.abs(x - 0.5) * y), [lambda y, b: (0, b + y), [0, 2.0]], args=(a,),
+        opts=[{"points": [0.5], **near}, lambda b: near])[0] + integrate.dblquad(
+            lambda y, x, b: np.exp(-b * x * y), 0, 1, 0, lambda x: 1 + x, args=(a,), **near)[0]
+    np.testing.assert_allclose(interpreted(jit(several), (1.3,)), several(1.3), rtol=1e-6)
 
 
 def test_three_dimensions():
