@@ -60,11 +60,12 @@ class IterativeSystem(SparseSystem):
         self.solver, self.given, self.preconditioner = solver, options, preconditioner
         self._parts: np.ndarray = np.zeros(0)
 
-    def _run(self, data: np.ndarray, b: np.ndarray, transposed: bool, **options: Any) -> tuple[np.ndarray, int]:
+    def _run(self, data: np.ndarray, b: np.ndarray, parts: np.ndarray, transposed: bool,
+             **options: Any) -> tuple[np.ndarray, int]:
         from scipy.sparse import linalg
 
         matrix, turned = _csc(data, self.indices, self.indptr, self.n), transposed and self.solver not in SYMMETRIC
-        near = self.preconditioner.of(self._parts, self.n, turned)
+        near = self.preconditioner.of(parts, self.n, turned)
         if near is not None:                             # `qmr` knows no M=
             options["M"] = near
         return getattr(linalg, self.solver)(matrix.T if turned else matrix, b, **options)      # type: ignore
@@ -74,8 +75,8 @@ class IterativeSystem(SparseSystem):
         n = self.n
 
         def serve(d: np.ndarray, right: np.ndarray, x0: np.ndarray, m: np.ndarray) -> np.ndarray:
-            self._parts = m.copy()
-            x, info = self._run(d, right, False, x0=x0.copy(), **self.given)
+            self._parts = parts = m.copy()               # for derivatives, of which it decides the speed alone
+            x, info = self._run(d, right, parts, False, x0=x0.copy(), **self.given)
             return np.append(x, float(info))
 
         def vjp(ct: Value, y: Value, d: Value, *rest: Value) -> Cotangents:
@@ -91,7 +92,7 @@ class IterativeSystem(SparseSystem):
         tight = {k: v for k, v in self.given.items() if k not in ("rtol", "atol", "maxiter")}
         columns = []
         for right in b.reshape(self.n, -1).T:
-            x, info = self._run(data, right, transposed, rtol=TIGHT, **tight)
+            x, info = self._run(data, right, self._parts, transposed, rtol=TIGHT, **tight)
             columns.append(x if info == 0 else x * np.nan)
         return np.stack(columns, axis=1).reshape(b.shape)
 
@@ -113,12 +114,13 @@ class EigenPairs:
     def pairs(self, data: np.ndarray) -> Any:
         from scipy.sparse.linalg import eigsh
 
-        if self._last is None or not np.array_equal(self._last[0], data):
+        last = self._last                                # of whatever thread
+        if last is None or not np.array_equal(last[0], data):
             start = np.random.default_rng(0).normal(size=self.n)         # each call finds the same
             found = eigsh(_csc(data, self.system.indices, self.system.indptr, self.n), self.k, **{
                 "v0": start, **self.options})
-            self._last = data.copy(), found
-        return self._last[1]
+            self._last = last = data.copy(), found
+        return last[1]
 
     def values(self, data: Value) -> Value:
         return opaque(data, code=self._values)

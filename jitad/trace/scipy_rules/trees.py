@@ -26,10 +26,11 @@ class _Trees:
         self.last: tuple[np.ndarray, Any] | None = None
 
     def of(self, data: np.ndarray) -> Any:
-        if self.last is None or not np.array_equal(self.last[0], data):
+        last = self.last                                 # of whatever thread
+        if last is None or not np.array_equal(last[0], data):
             data = np.array(data)
-            self.last = data, self.kind(data, **self.options)
-        return self.last[1]
+            self.last = last = data, self.kind(data, **self.options)
+        return last[1]
 
 
 class Tree(StandIn):

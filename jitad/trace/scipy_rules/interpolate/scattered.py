@@ -44,9 +44,10 @@ class _Triangulations:
         """The numbers of the points around each place, and 1 where there are such ones."""
         from scipy.spatial import Delaunay
 
-        if self.last is None or not np.array_equal(self.last[0], points):
-            self.last = points.copy(), Delaunay(points)
-        triangles = self.last[1]
+        last = self.last                                 # of whatever thread
+        if last is None or not np.array_equal(last[0], points):
+            self.last = last = points.copy(), Delaunay(points)
+        triangles = last[1]
         found = triangles.find_simplex(places)
         return np.column_stack([triangles.simplices[np.maximum(found, 0)], found >= 0])
 

@@ -108,7 +108,7 @@ def _adaptive(f: Callable[[Any], Any], shape: tuple[int, ...], tolerances: tuple
                  put(values, left[0], right[0], tall), put(errors, left[1], right[1], flat),
                  put(sizes, left[2], right[2], flat)]
         most = np.max(of_slopes(state[1], state[2], state[4]))
-        return ~within(*state[3:], most) & (count + 1 < limit), state
+        return ~within(state[3], state[4], state[5], most) & (count + 1 < limit), state
 
     first = np.where(places == 0, 1.0, none)
     start = [floats(0.0).astype(int) + 1, none, first, floats(np.zeros((limit, *shape))), np.where(
