@@ -225,6 +225,20 @@ def check_whole(x: Any, convert: Callable[[float], int]) -> None:
         refuse(math.nan if recorder.decide(np.isnan(x)) else math.inf if recorder.decide(np.isinf(x)) else 2.0**63)
 
 
+def round_of(self: Any, ndigits: int | None = None) -> Any:
+    """``__round__``: of a Python float by its exact value, of NumPy's by ``np.round``."""
+    if self.ndim:
+        raise TypeError("type numpy.ndarray doesn't define __round__ method")
+    if ndigits is not None:
+        pythons = self.weak and self.dtype.kind == "f"
+        result = call(round if pythons else np.round, self, ndigits)
+        return self.as_weak(result) if self.weak else result
+    if self.dtype.kind in "iu":
+        return self.as_weak(self.builder.value(self.number))
+    check_whole(self, round)
+    return self.as_weak(cast(ufuncs.apply_ufunc(np.rint, self), np.int64))
+
+
 def refused_method(name: str, advice: str) -> Callable[..., Any]:
     def call_it(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
         raise refused(self, f"the array method .{name}()", advice)

@@ -33,6 +33,7 @@ from jitad.trace.values.operators import (
     on_a_number,
     refused_method,
     refused_property,
+    round_of,
 )
 from jitad.trace.values.seen import as_python, listed, owner_of, stood_for, text_of
 from jitad.trace.where import is_copied, is_library_file
@@ -199,6 +200,7 @@ class Tracer(Arithmetic, Value):
     __float__ = float_of
     __complex__ = concrete("complex()", "write re + 1j * im instead of complex(re, im)")
     __hash__ = hash_of
+    __round__ = round_of
 
     # --- control flow: the number is looked up, and the tape depends on it ---------------
     @property
@@ -298,17 +300,6 @@ class Tracer(Arithmetic, Value):
 
     def __delitem__(self, index: Any) -> None:
         raise ValueError("cannot delete array elements")
-
-    def __round__(self, ndigits: int | None = None) -> Any:
-        if self.ndim:
-            raise TypeError("type numpy.ndarray doesn't define __round__ method")
-        if ndigits is not None:
-            result = call(np.round, self, ndigits)
-            return self.as_weak(result) if self.weak else result
-        if self.dtype.kind in "iu":
-            return self.as_weak(self.builder.value(self.number))
-        check_whole(self, round)
-        return self.as_weak(cast(ufuncs.apply_ufunc(np.rint, self), np.int64))
 
     def __copy__(self) -> Any:
         return self.detached() if self.ndim or self.boxed else self

@@ -14,6 +14,7 @@ from jitad import (
     jit_grad,
     scan,
 )
+from jitad.trace.numpy_rules.elements.elementwise import rounded
 from tests.helpers.public import compiling, fresh, same, x3  # noqa: F401
 
 UNARY = [name for name in """exp expm1 exp2 log log2 log10 log1p sqrt cbrt sin cos tan asin acos atan sinh cosh tanh
@@ -140,3 +141,22 @@ def test_what_math_refuses():
         jit(lambda x: math.fsum([x, 1e308, 1e308]))(1e308)
     with pytest.raises(ValueError, match=r"-inf \+ inf in fsum"):
         jit(lambda x: math.fsum([x, -math.inf]))(math.inf)
+
+
+def test_python_rounds_a_float_by_its_exact_value():
+    """NumPy, and its numbers, round the product with a power of ten: 2.55 and 2.675 lie below what they look like."""
+    rng = np.random.default_rng(0)
+    for n in range(1, 8):
+        x = np.concatenate([(rng.integers(0, 10**8, 300) + 0.5) / 10.0**n, rng.integers(0, 10**5, 300) / 2.0**12,
+                            rng.normal(size=300) * 10 ** rng.uniform(-9, 12, 300), [0.0, -0.0, 1e300, 2.0**52 + 0.5]])
+        x = np.concatenate([x, np.nextafter(x, np.inf), -x])
+        want = np.array([round(v, n) for v in x.tolist()])
+        np.testing.assert_array_equal(rounded(x, n), want)
+        np.testing.assert_array_equal(np.signbit(rounded(x, n)), np.signbit(want))
+    g = jit(lambda x: (round(x, 2), round(np.float64(x), 2), round(x, 0), round(float(np.sin(x)), 1)))
+    for x in (2.675, 1.005, -0.125, 2.5):
+        assert g(x) == (round(x, 2), round(np.float64(x), 2), round(x, 0), round(float(np.sin(x)), 1))
+    for digits in (-1, 8):
+        with pytest.raises(UnsupportedOperationError, match=r"use np\.round\(x, "):
+            jit(lambda x, n=digits: round(x, n))(25.5)
+        assert jit(lambda x, n=digits: np.round(x, n))(25.5) == np.round(25.5, digits)

@@ -1,6 +1,7 @@
 """NumPy functions that work element by element and are no ufuncs, and questions about types."""
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from jitad.tape.builder import Value
 from jitad.trace.arrays.choice import choose, truth
 from jitad.trace.arrays.indexing import boxed
 from jitad.trace.arrays.positions import nonzero_of
-from jitad.trace.dispatch import SOMETIMES, builder_in, implements, lift_all, lift_with, refused, stand_in
+from jitad.trace.dispatch import SOMETIMES, builder_in, implements, lift_all, lift_with, refused, stand_in, stopped
 from jitad.trace.ufuncs import apply_ufunc
 
 
@@ -69,6 +70,41 @@ def round_(a: Any, decimals: int = 0, out: Any = None) -> Any:
         return apply_ufunc(np.rint, a)
     scale = 10.0 ** abs(decimals)
     return np.rint(a * scale) / scale if decimals > 0 else np.rint(a / scale) * scale
+
+
+@implements(round)
+def round_number(number: Any, ndigits: int) -> Any:
+    """``round(x, n)`` of a Python float."""
+    digits = operator.index(ndigits)
+    if not 0 <= digits <= 7:
+        raise refused(number, f"round(x, {digits}) of a Python float, for which Python looks at each decimal,",
+                      f"use np.round(x, {digits}), whose last digit may differ at ties, or up to 7 decimals")
+    return stopped(rounded(number, digits) if digits else np.rint(number))
+
+
+def rounded(x: Any, digits: int) -> Any:
+    """What Python's ``round(x, digits)`` gives of a float, for `digits` from 1 to 7: the decimal that is nearest to
+    its exact value, of two the even one. NumPy rounds the product with 10**digits, which may be a tie that `x` is not:
+    2.55, which lies below, becomes 2.6.
+
+    The fraction is taken apart into 26 binary places at a time, of which products with 10**digits (up to 24 bits) are
+    exact, whether or not they are rounded before something is added; so the sign of the distance from a tie is right.
+
+    >>> float(rounded(np.float64(2.55), 1)), float(rounded(np.float64(-0.25), 1)), float(rounded(np.float64(1e300), 7))
+    (2.5, -0.2, 1e+300)
+    """
+    scale, size = 10.0 ** digits, np.abs(x)
+    whole = np.floor(size)
+    rest, distance, first = size - whole, -0.5, 0.0
+    for places in (26, 52):
+        part = np.floor(rest * 2.0**places) * 2.0**-places
+        below = np.floor(part * scale) if places == 26 else 0.0
+        first, distance, rest = first + below, distance + (part * scale - below), rest - part
+    distance = distance + rest * scale
+    odd = first - 2.0 * np.floor(0.5 * first)
+    up = np.where(distance > 0.0, 1.0, np.where(distance == 0.0, odd, 0.0))
+    decimal = (whole * scale + first + up) / scale
+    return np.copysign(np.where(size * scale < 2.0**53, decimal, size), x)   # finer than the decimals otherwise
 
 
 @implements(np.angle)
