@@ -33,7 +33,7 @@ help:
 demo: $(VENV)/.demo
 	$(PY) -m jitad demo
 
-# One pytest run covers tests, the examples in docstrings, the notebooks and a smoke run of the benchmarks; the bridge to
+# One pytest run covers tests, the examples in docstrings, the pages of the site and a smoke run of the benchmarks; the bridge to
 # PyMC has one of its own.
 test: $(VENV)/.test
 	@$(MAKE) --no-print-directory lint
@@ -64,14 +64,12 @@ types: $(VENV)/.test
 	cd build/types && $(PY) -m mypy --config-file ../../pyproject.toml --cache-dir ../mypy-cache
 
 tests: $(VENV)/.test
-	$(PY) -m pytest -n $(WORKERS) --nbmake --nbmake-timeout=120 --benchmark-disable --ignore $(pymc_NOTEBOOK) \
-		--doctest-modules tests jitad cache benchmarks notebooks
+	$(PY) -m pytest -n $(WORKERS) --benchmark-disable --doctest-modules tests jitad cache benchmarks
 
 # Bridges tested beside, each in an environment that the others' packages are lent to: PyMC wants an older numba than the
 # newest, PyTorch is large.
 BESIDE := $(CURDIR)/build
-pymc_NOTEBOOK := notebooks/pymc_likelihood.ipynb
-pymc_TESTS := tests/integrations/test_pytensor.py jitad/integrations/pytensor.py --nbmake $(pymc_NOTEBOOK)
+pymc_TESTS := tests/integrations/test_pytensor.py jitad/integrations/pytensor.py --nbmake notebooks/pymc_likelihood.ipynb
 torch_TESTS := tests/integrations/test_torch.py jitad/integrations/torch.py
 
 pymc torch: %: $(BESIDE)/%-venv/.ready

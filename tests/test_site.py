@@ -19,20 +19,38 @@ from tests.helpers.sources import ROOT
 
 SITE = ROOT / "notebooks"
 NAV = (ROOT / "mkdocs.yml").read_text()
-PAGES = [path for path in sorted(SITE.rglob("*.md")) if "```python" in path.read_text()]
+NOTEBOOKS = [path for path in sorted(SITE.glob("*.ipynb")) if "import pymc" not in path.read_text()]     # `make pymc`
+PAGES = [path for path in sorted(SITE.rglob("*.md")) if "```python" in path.read_text()] + NOTEBOOKS
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_examples_run_as_they_are_printed(path, tmp_path, monkeypatch):
-    """Tutorials make the picture that they show."""
+    """Tutorials make the picture that they show. Notebooks run here as well, where their imports are done already."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
     text = path.read_text()
-    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    if path in NOTEBOOKS:
+        blocks = ["".join(cell["source"]) for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
+    else:
+        blocks = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     (tmp_path / "page.py").write_text("\n".join(blocks))
     runpy.run_path(str(tmp_path / "page.py"))
     for picture in re.findall(r"^!\[.+\]\((.+)\)$", text, re.MULTILINE):
         assert (tmp_path / picture).exists() and (path.parent / picture).stat().st_size < 100_000
+
+
+@pytest.mark.parametrize("path", [*sorted((SITE / "tutorials").glob("*.md")), *NOTEBOOKS], ids=lambda path: path.stem)
+def test_a_tutorial_begins_with_a_question_and_ends_with_a_picture_and_what_to_try_next(path):
+    text = path.read_text()
+    if path in NOTEBOOKS:
+        cells = json.loads(text)["cells"]
+        first, last = ("".join(cells[number]["source"]) for number in (0, -1))
+        assert all(cell["execution_count"] for cell in cells if cell["cell_type"] == "code"), "with its outputs"
+        assert any("image/png" in output.get("data", ()) for output in cells[-2]["outputs"]) and len(text) < 200_000
+    else:
+        first, last = text[:text.index("```")], text.split("\n![")[1]
+    assert "?" in first and "**What to try next.**" in last
+    assert f"{path.relative_to(SITE)}\n" in NAV
 
 
 def test_the_reference_has_every_public_name():
