@@ -136,7 +136,11 @@ def write_out(result: Any, out: Any, position: int | None, name: str) -> Any:
 
 
 def _with(result: Any, position: int | None, out: Any) -> Any:
-    return out if position is None else (*result[:position], out, *result[position + 1:])
+    if position is None:
+        return out
+    if len(result) == 2:                                             # most often, and in less time
+        return (result[0], out) if position else (out, result[1])
+    return (*result[:position], out, *result[position + 1:])
 
 
 def _matched(derivative: Any, out: Any, name: str) -> tuple[list[Any], list[Any]]:

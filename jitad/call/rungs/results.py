@@ -9,7 +9,7 @@ import optree
 
 from jitad.cache.keys.getters import PREFIX
 from jitad.call.request.results import Frame, Result
-from jitad.trace.pytree import TreeDef, rebuild
+from jitad.trace.pytree import TreeDef, maker
 
 Bind = Callable[[Any], str]                    # a name for a value
 
@@ -71,5 +71,5 @@ def _tree(tree: TreeDef, leaves: Iterator[str], bind: Bind) -> str:
         raise _Unusual
 
     def instance(cls: type, names: tuple[str, ...], below: TreeDef) -> str:
-        return f"{bind(rebuild)}({bind(cls)}, {bind(names)}, {_tree(below, leaves, bind)})"
+        return f"{bind(maker(cls, names))}({_tree(below, leaves, bind)})"
     return branch(tree.spec)

@@ -111,3 +111,36 @@ def test_bound_functions_put_trees_together():
     p = {"p": Parts(A, {"x": (B, 2.0)}), 3: [A]}
     first = _shape(bound(p))
     assert _shape(bound(p)) == first == _shape(value_and_grad(total)(p, 2.0))
+
+
+@dataclass(frozen=True)
+class Frozen:
+    a: np.ndarray
+    b: np.ndarray
+
+
+@dataclass
+class Counted:
+    a: np.ndarray
+    b: np.ndarray
+    sets = 0
+
+    def __setattr__(self, name, value):
+        Counted.sets += 1
+        object.__setattr__(self, name, value)
+
+
+@dataclass(slots=True)
+class Slots:
+    a: np.ndarray
+    b: np.ndarray
+
+
+def test_gradients_by_dataclass_run_nothing_of_its_own():
+    for cls in (Frozen, Counted, Slots):
+        given = cls(A, B)
+        g, before = grad(lambda p: np.sum(p.a * p.b)), Counted.sets
+        for _ in range(3):
+            found = g(given)
+        assert type(found) is cls and found.a.tolist() == B.tolist() and found.b.tolist() == A.tolist()
+        assert Counted.sets == before
