@@ -182,3 +182,19 @@ def test_sums_of_few_columns(columns: int) -> None:
         share = np.where(np.arange(columns) <= chosen[:, None], -1.0 / (1.0 + np.exp(m - y)), 0.0)
         expected = share.sum(0) + np.bincount(chosen, minlength=columns) * np.exp(m)
         np.testing.assert_allclose(gradient, expected, rtol=rtol, atol=rtol * rows)
+
+
+def test_blocks_of_columns_are_long() -> None:
+    """Rows of 300 columns are read whole, those of 1,300 in long pieces."""
+    rng = np.random.default_rng(5)
+
+    def logp(theta: Any, X: Any, y: Any) -> Any:
+        return np.sum(y * (X @ theta) - np.log1p(np.exp(X @ theta))) - 0.5 * np.sum(theta * theta)
+
+    for rows, columns, blocks in ((60, 300, False), (20, 1300, True)):
+        X, theta = rng.normal(size=(rows, columns)), rng.normal(size=columns) * 0.1
+        y = (rng.uniform(size=rows) < 0.5) * 1.0
+        g = jitad.value_and_grad(logp, on_mismatch="silent")
+        _, gradient = g(theta, X, y)
+        np.testing.assert_allclose(gradient, (y - 1.0 / (1.0 + np.exp(-X @ theta))) @ X - theta, rtol=1e-11, atol=1e-12)
+        assert f"range(0, {columns}, 512)" in g.source(theta, X, y) if blocks else "block" not in g.source(theta, X, y)
