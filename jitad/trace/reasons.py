@@ -124,8 +124,8 @@ REFUSED: dict[str, dict[str, str]] = {
             FloaterHormannInterpolator KroghInterpolator LSQSphereBivariateSpline NdBSpline NdPPoly Rbf
             RectSphereBivariateSpline SmoothSphereBivariateSpline approximate_taylor_polynomial
             barycentric_interpolate bisplrep generate_knots insert interp2d krogh_interpolate lagrange
-            make_lsq_spline make_smoothing_spline make_splprep make_splrep pade pchip_interpolate spalde
-            splantider splder splprep splrep sproot""",
+            make_smoothing_spline make_splprep make_splrep pade pchip_interpolate spalde splantider splder
+            splprep sproot""",
     },
     "scipy.signal": {
         "picked samples": "argrelextrema argrelmax argrelmin find_peaks "

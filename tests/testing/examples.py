@@ -90,8 +90,10 @@ EXAMPLES: dict[str, dict[str, tuple[str, tuple[Any, ...]]]] = {
         **{name: (f"{I}{name}(y, x)(1.2)", (v, up)) for name in (
             "CubicSpline", "PchipInterpolator", "Akima1DInterpolator", "InterpolatedUnivariateSpline", "interp1d",
             "make_interp_spline", "pchip")},
-        "UnivariateSpline": (f"{I}UnivariateSpline([0, 1, 2, 3.0], [1, 2, 0, 1.0])(x)", (v,)),
-        "LSQUnivariateSpline": (f"{I}LSQUnivariateSpline([0, 1, 2, 3.0], [1, 2, 0, 1.0], [], k=1)(x)", (v,)),
+        "UnivariateSpline": (f"{I}UnivariateSpline(y, x, s=0)(1.2)", (v, up)),
+        "LSQUnivariateSpline": (f"{I}LSQUnivariateSpline(y, x, [], k=1)(1.2)", (v, up)),
+        "make_lsq_spline": (f"{I}make_lsq_spline(y, x, np.r_[y[0], y[0], y[-1], y[-1]], 1)(1.2)", (v, up)),
+        "splrep": (f"{I}splrep(y, x)[1]", (v, up)),
         "CubicHermiteSpline": (f"{I}CubicHermiteSpline(y, x, x)(1.2)", (v, up)),
         "PPoly": (f"{I}PPoly(x, [0.0, 1.0, 2.0, 4.0])(1.2)", (m,)), "BSpline": (f"{I}BSpline({_TCK})(0.4)", (v,)),
         "splev": (f"{I}splev(0.4, ({_TCK}))", (v,)), "splint": (f"{I}splint(0.1, 0.4, ({_TCK}))", (v,)),

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from jitad.trace.dispatch import as_value, refused
+from jitad.trace.dispatch import as_value, plain, refused
 from jitad.trace.scipy_rules.classes import StandIn, lifted, method, require, scipy_class, stands_for, this_recorder
 from jitad.trace.scipy_rules.interpolate.pieces import evaluated, interval
 from jitad.trace.substitutes import substitute
@@ -172,14 +172,39 @@ def _knots(x: Any, k: int) -> Any:
 
 def coefficients(x: Any, y: Any, t: Any, k: int) -> Any:
     """Of the spline through the points (x, y): the solution with the matrix of the B-splines at the points."""
-    n = x.size
+    return np.linalg.solve(_at_points(x, t, k), y.reshape((x.size, -1))).reshape(y.shape)
+
+
+def _at_points(x: Any, t: Any, k: int) -> Any:
+    """The values of all B-splines at the points, a row each."""
+    n = t.shape[0] - k - 1
     where = interval(t, x, k, n - 1)
-    columns = np.arange(n)
     matrix: Any = 0.0
     for j, weight in enumerate(basis(t, x, k, where)):
-        matrix = matrix + np.where((where + (j - k))[:, None] == columns, weight[:, None], 0.0)
-    found = np.linalg.solve(matrix, y.reshape((n, -1)))
-    return found.reshape(y.shape)
+        matrix = matrix + np.where((where + (j - k))[:, None] == np.arange(n), weight[:, None], 0.0)
+    return matrix
+
+
+def _nearest(x: Any, y: Any, t: Any, k: int, w: Any) -> Any:
+    """Coefficients of the spline with these knots for which the sum of ``(w (y - spline(x)))**2`` is least."""
+    n = t.shape[0] - k - 1
+    if x.size < n:
+        raise ValueError(f"there are {x.size} points for {n} coefficients")
+    w = np.broadcast_to(1.0 if w is None else lifted(w) + 0.0, x.shape)[:, None]
+    found = np.linalg.lstsq(w * _at_points(x, t, k), w * y.reshape((x.size, -1)))[0]
+    return found.reshape((n, *y.shape[1:]))
+
+
+@substitute("scipy.interpolate", "make_lsq_spline")
+def make_lsq_spline(x: Any, y: Any, t: Any, k: int = 3, w: Any = None, axis: int = 0, check_finite: bool = True, *,
+                    method: str = "qr") -> Any:
+    x, y, t = (lifted(v) + 0.0 for v in (x, y, t))
+    axis = int(np.lib.array_utils.normalize_axis_index(axis, y.ndim))
+    y = np.moveaxis(y, axis, 0) if axis else y
+    if x.ndim != 1 or x.shape[0] != y.shape[0]:
+        raise ValueError(f"Shapes of x {x.shape} and y {y.shape} are incompatible")
+    require(np.diff(x) >= 0, ValueError("Expect x to be a 1D non-decreasing sequence."))
+    return Spline(scipy_class("BSpline"), t, _nearest(x, y, t, k, w), k, True, axis)
 
 
 # --- FITPACK ------------------------------------------------------------------------------------
@@ -215,25 +240,72 @@ class Univariate(Spline):
     def integral(self, a: Any, b: Any) -> Any:
         return Spline(scipy_class("BSpline"), self.t, self.c, self.k, False).integrate(a, b)
 
+    @method
+    def derivatives(self, x: Any) -> Any:
+        """The value and all derivatives at one point."""
+        return np.stack([self(x, nu) for nu in range(self.k + 1)])
 
-def univariate(*args: Any, **kwargs: Any) -> Any:
-    raise refused(this_recorder(), "scipy.interpolate.UnivariateSpline of traced values",
-                  "its knots depend on the data; use make_interp_spline or CubicSpline, or make it outside")
+    def get_coeffs(self) -> Any:
+        return self.c
+
+    def get_knots(self) -> Any:
+        return self.t[self.k:self.t.shape[0] - self.k]
+
+
+_EXT = {"extrapolate": 0, "zeros": 1, "raise": 2, "const": 3}
+
+
+@stands_for("scipy.interpolate.UnivariateSpline", Univariate, "_eval_args ext")
+def univariate(x: Any, y: Any, w: Any = None, bbox: Any = (None, None), k: int = 3, s: Any = None, ext: Any = 0,
+               check_finite: bool = False) -> Any:
+    if s is None or plain(s) != 0:
+        raise refused(this_recorder(), "scipy.interpolate.UnivariateSpline of traced values with s=",
+                      "its knots depend on the data: say s=0, choose the knots of LSQUnivariateSpline, or make it "
+                      "outside")
+    return interpolated(x, y, w, bbox, k, ext)
 
 
 @stands_for("scipy.interpolate.InterpolatedUnivariateSpline", Univariate, "_eval_args ext")
 def interpolated(x: Any, y: Any, w: Any = None, bbox: Any = (None, None), k: int = 3, ext: Any = 0,
                  check_finite: bool = False) -> Any:
-    if w is not None or list(bbox) != [None, None] or k % 2 == 0:
-        raise refused(this_recorder(), "scipy.interpolate.InterpolatedUnivariateSpline called this way",
-                      "use make_interp_spline")
+    """Through all points, whatever weights they have."""
+    _whole(bbox, "InterpolatedUnivariateSpline")
     made = make_interp_spline(x, y, k)
-    codes = {"extrapolate": 0, "zeros": 1, "raise": 2, "const": 3}
-    return Univariate(scipy_class("InterpolatedUnivariateSpline"), made.tck, codes.get(ext, ext))
+    return Univariate(scipy_class("InterpolatedUnivariateSpline"), made.tck, _EXT.get(ext, ext))
 
 
-for _name in ("UnivariateSpline", "LSQUnivariateSpline"):
-    stands_for(f"scipy.interpolate.{_name}", Univariate, "_eval_args ext")(univariate)
+@stands_for("scipy.interpolate.LSQUnivariateSpline", Univariate, "_eval_args ext")
+def with_knots(x: Any, y: Any, t: Any, w: Any = None, bbox: Any = (None, None), k: int = 3, ext: Any = 0,
+               check_finite: bool = False) -> Any:
+    _whole(bbox, "LSQUnivariateSpline")
+    return Univariate(scipy_class("LSQUnivariateSpline"), _fitted(x, y, t, k, w), _EXT.get(ext, ext))
+
+
+def _whole(bbox: Any, name: str) -> None:
+    if list(bbox) != [None, None]:
+        raise refused(this_recorder(), f"scipy.interpolate.{name} with bbox=", "leave it out, or use make_lsq_spline")
+
+
+def _fitted(x: Any, y: Any, inner: Any, k: int, w: Any) -> tuple[Any, Any, int]:
+    """Knots, coefficients and degree, of inner knots."""
+    x, y, inner = (lifted(v) + 0.0 for v in (x, y, inner))
+    require(np.diff(x) >= 0, ValueError("x must be increasing"))
+    t: Any = np.concatenate([*[x[:1]] * (k + 1), inner, *[x[-1:]] * (k + 1)])
+    require(np.diff(t[k:t.shape[0] - k]) > 0, ValueError("Interior knots t must satisfy Schoenberg-Whitney conditions"))
+    return t, _nearest(x, y, t, k, w), k
+
+
+@substitute("scipy.interpolate", "splrep")
+def splrep(x: Any, y: Any, w: Any = None, xb: Any = None, xe: Any = None, k: int = 3, task: int = 0, s: Any = None,
+           t: Any = None, full_output: int = 0, per: int = 0, quiet: int = 1) -> tuple[Any, Any, int]:
+    name = "scipy.interpolate.splrep"
+    if full_output or per or xb is not None or xe is not None:
+        raise refused(this_recorder(), f"{name} with full_output, per=, xb= or xe=", "leave them out")
+    if t is None and (plain(s) if s is not None else w is not None):
+        raise refused(this_recorder(), f"{name} with s= or w=, which chooses knots by the data", "say s=0, or give the "
+                      "knots, as t=")
+    knots, c, k = make_interp_spline(x, y, k).tck if t is None else _fitted(x, y, t, k, w)
+    return knots, np.concatenate([c, np.zeros(k + 1)]), k
 
 
 @substitute("scipy.interpolate", "splev")

@@ -1,7 +1,10 @@
 """Interpolation between neighbours: `interp1d` in one dimension, `RegularGridInterpolator` and `interpn` in several.
 
 A value is a weighted sum of those at the corners of the point's cell. It is differentiated by the point (at a grid
-point as on the cell that SciPy takes), by the values, and by the grid; that costs 2**d gathers in d dimensions.
+point as on the cell that SciPy takes), by the values, and by the grid; that costs 2**d gathers in d dimensions. Splines
+of several dimensions are products of B-splines, whose coefficients solve a system for each dimension after the other
+(de Boor, A Practical Guide to Splines, chapter XVII): (k + 1)**d gathers. SciPy solves one system for all, by
+iterations that end at 1e-6; of a table that was made outside its coefficients are taken.
 """
 from __future__ import annotations
 
@@ -12,12 +15,14 @@ import numpy as np
 
 from jitad.trace.dispatch import refused
 from jitad.trace.scipy_rules.classes import StandIn, lifted, method, require, scipy_class, stands_for, this_recorder
-from jitad.trace.scipy_rules.interpolate.bsplines import Spline, make_interp_spline
+from jitad.trace.scipy_rules.interpolate.bsplines import Spline, basis, make_interp_spline
+from jitad.trace.scipy_rules.interpolate.pieces import interval
 from jitad.trace.substitutes import substitute
 
 __all__ = ["GridTable", "LineTable"]
 
 _DEGREES = {"slinear": 1, "quadratic": 2, "cubic": 3}
+_GRID_DEGREES = {"slinear": 1, "cubic": 3, "quintic": 5}
 
 
 class LineTable(StandIn):
@@ -111,19 +116,19 @@ def interp1d(x: Any, y: Any, kind: Any = "linear", axis: int = -1, copy: bool = 
 class GridTable(StandIn):
     """`RegularGridInterpolator`: a tuple of ascending vectors, and values on their product."""
 
-    __slots__ = ("bounds_error", "fill_value", "grid", "method", "values")
+    __slots__ = ("bounds_error", "coefficients", "fill_value", "grid", "method", "values")
 
-    def __init__(self, cls: type, values: Any, grid: Any, method: str, bounds_error: Any, fill_value: Any) -> None:
+    def __init__(self, cls: type, values: Any, grid: Any, method: str, bounds_error: Any, fill_value: Any,
+                 coefficients: Any = None) -> None:
         super().__init__(cls)
+        self.coefficients = coefficients
         self.grid, self.values = tuple(lifted(g) + 0.0 for g in grid), lifted(values) + 0.0
         self.method, self.bounds_error, self.fill_value = method, bounds_error, fill_value
 
     @method
     def __call__(self, xi: Any, method: Any = None, *, nu: Any = None) -> Any:
         way = self.method if method is None else method
-        if way not in ("linear", "nearest") or nu is not None:
-            raise refused(this_recorder(), f"scipy.interpolate.RegularGridInterpolator with method={way!r}"
-                          + (", nu=" if nu is not None else ""), "use method='linear'")
+        _known(way, nu)
         points = _points(xi, len(self.grid))
         shape, flat = points.shape[:-1], points.reshape((-1, len(self.grid))) + 0.0
         within: Any = True
@@ -131,7 +136,8 @@ class GridTable(StandIn):
             within = within & (flat[:, d] >= g[0]) & (flat[:, d] <= g[-1])
         if self.bounds_error:
             require(within, ValueError("One of the requested xi is out of bounds"))
-        value = self._linear(flat) if way == "linear" else self._nearest(flat)
+        value = self._linear(flat) if way == "linear" else self._nearest(flat) if way == "nearest" else self._spline(
+            flat, way)
         column = (-1,) + (1,) * (value.ndim - 1)
         if not self.bounds_error and self.fill_value is not None:
             value = np.where(within.reshape(column), value, self.fill_value)
@@ -163,8 +169,35 @@ class GridTable(StandIn):
             total = total + weight.reshape((-1,) + (1,) * (value.ndim - 1)) * value
         return total
 
+    def _spline(self, flat: Any, way: str) -> Any:
+        k, c, lines = _GRID_DEGREES[way], self.values, []
+        known = self.coefficients if way == self.method else None
+        for d, g in enumerate(self.grid):
+            if g.shape[0] <= k:
+                raise ValueError(f"There are {g.shape[0]} points in dimension {d}, but method {way} requires at least "
+                                 f"{k + 1} points per dimension.")
+            line = make_interp_spline(g, np.moveaxis(c, d, 0), k)
+            where = interval(line.t, flat[:, d], k, g.shape[0] - 1)
+            lines.append((where - k, basis(line.t, flat[:, d], k, where)))
+            c = np.moveaxis(line.c, 0, d)
+        c = c if known is None else known
+        total: Any = 0.0
+        for corner in product(range(k + 1), repeat=len(lines)):
+            weight: Any = 1.0
+            for i, (_, weights) in zip(corner, lines, strict=True):
+                weight = weight * weights[i]
+            value = c[tuple(first + i for i, (first, _) in zip(corner, lines, strict=True))]
+            total = total + weight.reshape((-1,) + (1,) * (value.ndim - 1)) * value
+        return total
+
     def _nearest(self, flat: Any) -> Any:
         return self.values[tuple(np.where(share <= 0.5, at, at + 1) for at, share in self._cells(flat))]
+
+
+def _known(method: str, nu: Any = None) -> None:
+    if method not in ("linear", "nearest", *_GRID_DEGREES) or nu is not None:
+        raise refused(this_recorder(), f"scipy.interpolate.RegularGridInterpolator with method={method!r}"
+                      + (", nu=" if nu is not None else ""), "use method='linear' or 'cubic'")
 
 
 def _points(xi: Any, dimensions: int) -> Any:
@@ -185,13 +218,12 @@ def _points(xi: Any, dimensions: int) -> Any:
     return points
 
 
-@stands_for("scipy.interpolate.RegularGridInterpolator", GridTable, "values grid method bounds_error fill_value")
+@stands_for("scipy.interpolate.RegularGridInterpolator", GridTable,
+            "values grid method bounds_error fill_value _spline.c")
 def regular_grid(points: Any, values: Any, method: str = "linear", bounds_error: bool = True, fill_value: Any = np.nan,
                  *, solver: Any = None, solver_args: Any = None) -> GridTable:
     grid, values = [lifted(p) for p in points], lifted(values)
-    if method not in ("linear", "nearest"):
-        raise refused(this_recorder(), f"scipy.interpolate.RegularGridInterpolator with method={method!r}",
-                      "use method='linear'")
+    _known(method)
     if len(grid) > values.ndim:
         raise ValueError(f"There are {len(grid)} point arrays, but values has {values.ndim} dimensions")
     for d, g in enumerate(grid):

@@ -8,6 +8,7 @@ from scipy import interpolate as si
 from jitad import jit
 from jitad.errors import UnsupportedOperationError
 from tests.helpers.solvers import together
+from tests.programs.table import interpreted
 
 RNG = np.random.default_rng(5)
 X = np.cumsum(RNG.uniform(0.5, 1.5, 8))
@@ -65,8 +66,8 @@ def test_bounds_are_kept_by_every_call():
 
 
 def test_what_is_missing_is_named():
-    with pytest.raises(UnsupportedOperationError, match=r"RegularGridInterpolator with method='cubic' at .*test_grids"):
-        jit(lambda v: si.RegularGridInterpolator(GRID, v, method="cubic")((1.0, 1.0, 1.0)))(VALUES)
+    with pytest.raises(UnsupportedOperationError, match=r"RegularGridInterpolator with method='pchip' at .*test_grids"):
+        jit(lambda v: si.RegularGridInterpolator(GRID, v, method="pchip")((1.0, 1.0, 1.0)))(VALUES)
     with pytest.raises(NotImplementedError, match="kinky is unsupported"):
         jit(lambda y: si.interp1d(X, y, kind="kinky")(2.0))(Y)
 
@@ -75,3 +76,17 @@ def test_descending_grids():
     grid = (GRID[0][::-1], GRID[1], GRID[2][::-1])
     together([lambda g, v: si.RegularGridInterpolator((g, *grid[1:]), v)(PLACES),
               lambda g, v: si.interpn((g, *grid[1:]), v, PLACES, method="nearest")], grid[0], VALUES)
+
+
+def test_splines_of_several_dimensions():
+    """SciPy finds coefficients by iterations that stop at 1e-6, those of `RectBivariateSpline` exactly."""
+    x, y = np.array([0.0, 1, 2.5, 3, 4, 5.5]), np.array([0.0, 0.7, 2, 3, 4.5, 5, 6])
+    values, places = RNG.normal(size=(6, 7)), RNG.uniform(0.5, 5.0, (4, 2))
+    made = {k: si.RegularGridInterpolator((x, y), values, k) for k in ("slinear", "cubic", "quintic")}
+    together([lambda v, q, s=s: s(q) for s in made.values()], values, places, run=interpreted)
+    table = lambda v, q, k: si.RegularGridInterpolator((x, y), v, k, bounds_error=False, fill_value=None)(q)
+    exact = lambda v, q: [si.RectBivariateSpline(x, y, v, kx=k, ky=k).ev(*q.T) for k in (3, 5)]
+    found = interpreted(jit(lambda v, q: (table(v, q, "cubic"), table(v, q, "quintic"))), (values, places))
+    np.testing.assert_allclose(found, exact(values, places), rtol=1e-9, atol=1e-9)
+    together([lambda v, q: table(v, q, "slinear"), lambda v, q: table(v, 8.0 - q[:1], "slinear"),
+              lambda v, q: si.interpn((x, y), v, q, "cubic") - table(v, q, "cubic")], values, places, run=interpreted)

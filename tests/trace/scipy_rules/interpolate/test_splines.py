@@ -9,6 +9,7 @@ from jitad import hessian, jit, value_and_grad
 from jitad.errors import UnsupportedOperationError
 from jitad.testing import check_grads
 from tests.helpers.solvers import agrees, together
+from tests.programs.table import interpreted
 
 RNG = np.random.default_rng(3)
 X = np.cumsum(RNG.uniform(0.5, 1.5, 8))
@@ -153,3 +154,25 @@ def test_an_axis_that_there_is_not():
                      lambda y: si.interp1d(X, y, axis=2)(2.0)):
         with pytest.raises(IndexError, match=r"out of (bounds|range)"):
             jit(function)(Y)
+
+
+def test_fitted_splines_with_knots_that_are_chosen():
+    """Through all points, or the least squares with knots that are given."""
+    inner, weights = np.array([X[2] + 0.1, X[5] - 0.1]), RNG.uniform(0.5, 2.0, 8)
+    knots = np.concatenate([[X[0]] * 3, inner, [X[-1]] * 3])
+    together([*(lambda x, y, q, k=k: si.UnivariateSpline(x, y, k=k, s=0)(q) for k in (1, 2, 3, 4, 5)),
+              lambda x, y, q: si.UnivariateSpline(x, y, weights, s=0, ext=3)(q + 1.0),
+              lambda x, y, q: si.InterpolatedUnivariateSpline(x, y, k=2).derivatives(q[0]),
+              lambda x, y, q: si.LSQUnivariateSpline(x, y, inner, k=2)(q),
+              lambda x, y, q: si.LSQUnivariateSpline(x, y, inner, w=weights * y[0])(q, nu=1),
+              lambda x, y, q: si.LSQUnivariateSpline(x, y, [inner[0] + 0.01 * y[1]]).get_knots(),
+              lambda x, y, q: si.make_lsq_spline(X, np.stack([y, y**2], 1), knots, 2, w=weights)(q),
+              lambda x, y, q: si.splev(q, si.splrep(x, y), der=1),
+              lambda x, y, q: si.splev(q, si.splrep(x, y, weights, t=inner)),
+              lambda x, y, q: si.splint(X[0], q[0], si.splrep(x, y, weights, s=0, k=2))], X, Y, INSIDE, run=interpreted)
+    for make, says in ((lambda y: si.splrep(X, y, weights)[1], "splrep with s= or w="),
+                       (lambda y: si.LSQUnivariateSpline(X, y, inner, bbox=[0.0, 9.0])(2.0), "Spline with bbox=")):
+        with pytest.raises(UnsupportedOperationError, match=says):
+            jit(make)(Y)
+    with pytest.raises(ValueError, match="Schoenberg-Whitney"):
+        jit(lambda y: si.LSQUnivariateSpline(X, y, inner[::-1].copy())(2.0))(Y)
