@@ -41,7 +41,7 @@ __all__ = ["Recorder", "Recording", "as_output", "current", "in_handler", "kind_
 
 class _Stack(threading.local):
     def __init__(self) -> None:
-        self.recorders: list[Recorder] = []
+        self.recorders: tuple[Recorder, ...] = ()        # never changed, but replaced and put back: see `recording`
 
 
 _stack = _Stack()
@@ -56,7 +56,7 @@ def current() -> Recorder | None:
 @contextmanager
 def outside() -> Iterator[None]:
     """As if this thread recorded nothing: for Python code that is called, not recorded."""
-    recorders, _stack.recorders = _stack.recorders, []
+    recorders, _stack.recorders = _stack.recorders, ()
     try:
         yield
     finally:
@@ -76,14 +76,14 @@ def in_handler() -> bool:
 
 @contextmanager
 def recording(recorder: Recorder) -> Iterator[None]:
-    """Within, `recorder` is the innermost one of this thread, and keeps jitad's errors."""
-    _stack.recorders.append(recorder)
-    outer, made.errors = getattr(made, "errors", None), recorder.errors
+    """Within, `recorder` is the innermost one of this thread, and keeps jitad's errors. Afterwards all is as it was,
+    whatever a handler of signals that came between, or was cut off, has left."""
+    recorders, outer = _stack.recorders, getattr(made, "errors", None)
     try:
+        _stack.recorders, made.errors = (*recorders, recorder), recorder.errors
         yield
     finally:
-        _stack.recorders.pop()
-        made.errors = outer
+        _stack.recorders, made.errors = recorders, outer
         if outer is not None:
             outer += recorder.errors
 

@@ -15,12 +15,13 @@ import pytest
 from scipy import stats
 
 from jitad.cache.keys.identity import unwrap
+from jitad.compile.llvm.fork_guard import Gate
 from jitad.errors import ArgumentTypeError, CaptureError, LeakedTracerError, MutationError, OutputError
 from jitad.passes.differentiate.modes import one, pullback
 from jitad.tape.evaluate import evaluate
 from jitad.trace.pytree import flatten, leaves_of, unflatten
 from jitad.trace.record import record
-from jitad.trace.recorder import current
+from jitad.trace.recorder import Recorder, current, outside, recording
 from tests.helpers.fetching import fetch_of
 from tests.helpers.recorded import Recorded, user_module, x3
 
@@ -323,3 +324,32 @@ def test_pytrees():
     assert leaves == [1.0, 2.0, None, 3.0, "s"] and unflatten(structure, leaves) == tree
     assert hash(structure) == hash(leaves_of(tree)[1])
     Recorded(lambda p: p["z"].mu * p["a"].a + p["z"].w["k"][0], tree)
+
+
+def test_a_handler_between_any_two_instructions_leaves_a_recording_as_it_was():
+    """As of signals: another recording, whole or cut off, at each place where one begins and ends."""
+    gate, outer, cut_off, came = Gate(), Recorder(), [], 0
+    codes = {f.__code__ for f in (recording.__wrapped__, outside.__wrapped__, Gate.__enter__, Gate.__exit__)}
+
+    def between(frame, event, arg):
+        nonlocal came
+        frame.f_trace_opcodes = frame.f_code in codes
+        if event == "opcode":
+            came += 1
+            with gate, recording(Recorder()), outside():
+                assert current() is None
+        return between
+
+    before, found = sys.gettrace(), []
+    sys.settrace(between)
+    try:
+        with gate, recording(outer):
+            with outside():
+                found.append(current())
+            found.append(current())
+            cut_off.append(outside())
+            cut_off[0].__enter__()
+        found.append(current())
+    finally:
+        sys.settrace(before)
+    assert found == [None, outer, None] and came > 100

@@ -39,7 +39,7 @@ class Gate:
         with self._changed:
             self._inside[me] -= 1
             if not self._inside[me]:
-                del self._inside[me]
+                self._inside.pop(me, None)               # which a handler of signals may have done already
                 self._changed.notify_all()
 
     def before(self) -> None:
