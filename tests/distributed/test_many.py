@@ -6,7 +6,10 @@ import pytest
 
 import jitad
 from jitad.constraints import positive, real
+from jitad.inference.many import modes
 from jitad.inference.many.datasets import checked_sets, padded
+from jitad.inference.many.newton import best_modes
+from jitad.inference.many.rows import Estimates
 
 RNG = np.random.default_rng(3)
 
@@ -73,6 +76,21 @@ def test_data_sets_of_like_lengths_are_padded_and_share_a_kernel():
     for pad, value in (({"y": 0.0}, "nan"), ({"y": 0.0, "w": 1.0}, "-")):
         with pytest.raises(jitad.SignatureError, match=f"changes the density of data set 1 from -.* to {value}"):
             jitad.fit_many(post, sets, pad=pad)
+
+
+def test_fits_that_newton_does_not_find_are_repaired_where_they_run(monkeypatch):
+    def lost(*given):
+        found = best_modes(*given)
+        found.found[[0, 3]] = False
+        return found._replace(free=np.where(found.found[:, None], found.free, 9.0))
+    sets = {k: SETS[k] for k in list(SETS)[:5]}
+    expected = jitad.fit_many(POST, sets)
+    monkeypatch.setattr(modes, "best_modes", lost)
+    monkeypatch.setattr(Estimates, "one", None)              # which is for what cannot be repaired
+    found = jitad.fit_many(POST, sets)
+    np.testing.assert_allclose(found["estimate"], expected["estimate"], rtol=1e-6)
+    np.testing.assert_allclose(found["error"], expected["error"], rtol=1e-5)
+    assert found["fit"]["converged"].all()
 
 
 def test_of_several_modes_the_best_is_found_by_every_data_set():

@@ -63,8 +63,9 @@ def fit_many(post: Posterior, datasets: Any, *, method: str = "optimise", client
     Notes
     -----
     Modes of four data sets or more that have the same shapes, of at most 50 free numbers, are looked for side by side
-    in one kernel, by Newton's method; where it ends at no mode, `Posterior.optimise` begins anew. Other shapes are
-    other kernels, but for what `pad` says.
+    in one kernel, by Newton's method, and by L-BFGS where it ends at no mode, on the workers if there are such. Where
+    both do, `Posterior.optimise` begins anew, and says what is wrong. Other shapes are other kernels, but for what
+    `pad` says.
 
     Examples
     --------

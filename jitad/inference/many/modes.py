@@ -13,14 +13,17 @@ from jitad.distributed.keeper import program
 from jitad.distributed.tasks import Tasks
 from jitad.errors import JitadError, UnsupportedOperationError
 from jitad.export.saved import packed, unpacked
-from jitad.inference.density import NO_DENSITY, Density
+from jitad.inference.density import FAR, NO_DENSITY, Density
+from jitad.inference.estimate import minimised, newton
 from jitad.inference.many.datasets import DataSets, axes_of, groups_of, stacked
-from jitad.inference.many.newton import Modes, best_modes
+from jitad.inference.many.newton import Both, Modes, best_modes
 from jitad.inference.many.rows import SILENT, OfModes, Row
+from jitad.inference.starts import REACH
 
 Posterior = Any              # that of `jitad.inference.model`
 BLOCK = 32                   # data sets of one kernel
 FEW = 4                      # of one shape, for which no kernel for many is compiled
+CONVERGED = 1e-9             # of what a step promises, beside the value
 SMALL = 50                   # free numbers up to which all Hessians are held at once
 
 
@@ -100,5 +103,36 @@ def _remote(nothing: bytes, value: bytes, curvature: bytes, *call: Any) -> Modes
 def _block(both: Callable[..., Any], curvature: Callable[..., Any], seeds: Sequence[Any], given: np.ndarray | None,
            starts: int, dim: int, data: Sequence[Any]) -> Modes:
     data = [np.array(x) if isinstance(x, np.ndarray) else x for x in data]      # messages leave arrays unaligned
+    values, matrices = (lambda u: both(u, *data)), (lambda u: curvature(u, *data))
     with np.errstate(all="ignore"):
-        return best_modes(lambda u: both(u, *data), lambda u: curvature(u, *data), given, seeds, dim, starts)
+        modes = best_modes(values, matrices, given, seeds, dim, starts)
+        for i in np.flatnonzero(~modes.found).tolist():
+            if seeds[i] in seeds[:i]:
+                continue                                     # a data set that only fills the block
+            _repair(modes, i, values, matrices, given, seeds[i], starts)
+        return modes
+
+
+def _repair(modes: Modes, i: int, both: Both, curvature: Callable[[np.ndarray], np.ndarray], given: np.ndarray | None,
+            seed: Any, starts: int) -> None:
+    """Look for the mode of one of the densities as `Posterior.optimise` does. The others of the block are evaluated
+    with it, for nothing, which costs less than a kernel for one."""
+    count, dim = modes.free.shape
+
+    def loss(u: np.ndarray) -> tuple[float, np.ndarray]:
+        value, slope = (x[i] for x in both(np.tile(u, (count, 1))))
+        return (-float(value), -slope) if np.isfinite(value) and np.isfinite(slope).all() else (FAR, np.zeros(dim))
+    generator = np.random.default_rng(seed)
+    points = [given] if given is not None else list(generator.uniform(-REACH, REACH, (starts, dim)))
+    ends = [minimised(loss, point) for point in points if loss(point)[0] < FAR]
+    if not ends:
+        return
+    u, matrix = newton(loss, lambda u: -curvature(np.tile(u, (count, 1)))[i], min(ends, key=lambda u: loss(u)[0]))
+    value, slope = loss(u)
+    try:
+        np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return
+    if slope @ np.linalg.solve(matrix, slope) < CONVERGED * (1 + abs(value)):
+        for field, x in zip(modes, (u, -value, -slope, -matrix, True), strict=True):
+            field[i] = x
