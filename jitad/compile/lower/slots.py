@@ -66,14 +66,16 @@ def block_rows(group: Group) -> int:
     as their loops then have a known length. Inside of another loop a block is longer: what it reads in one step
     of that lies together, and a few elements at a time are read slowly."""
     widths: dict[Any, int] = {}
+    least = 8
     for root in group.roots:
+        if root.axis in root.order[1:]:
+            inner = math.prod(root.extents[d] for d in root.order[root.order.index(root.axis) + 1:])
+            least = max(least, BLOCK_ROWS // max(inner, 1))
         for number, at in root.reads:
             inner = math.prod(root.extents[d] for d in root.order if d != root.axis and any(
                 isinstance(i, Affine) and f"d{d}" in i.variables for i in at))
             walks = any(isinstance(i, Affine) and f"d{root.axis}" in i.variables for i in at)
             widths[number] = max(widths.get(number, 0), inner if walks else 0)
-    least = max([8, *(BLOCK_ROWS // math.prod(root.extents[d] for d in root.order[root.order.index(root.axis) + 1:])
-                      for root in group.roots if root.axis in root.order[1:])])
     rows = min(max(BLOCK_BYTES // max(8 * sum(widths.values()), 1), least), BLOCK_ROWS)
     equal = (n for n in range(rows - rows % 8, rows // 2, -8) if group.length % n == 0)
     return next(equal, rows - rows % (WHOLE if rows > WHOLE else 8))
