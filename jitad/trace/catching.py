@@ -1,7 +1,8 @@
 """Whether user code on the stack may catch what is raised now.
 
 Frames of recorded code are looked at from the inside out: a place from which the exception table of its code leads to
-a handler is inside of a ``try`` or ``with``. A block of ``np.errstate`` or ``warnings.catch_warnings`` catches nothing.
+a handler is inside of a ``try`` or ``with``. A block of ``np.errstate`` or ``warnings.catch_warnings`` catches nothing,
+nor does one that `trace.steps.rewrite` puts in.
 """
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from types import CodeType
 
 from jitad.trace.where import is_library_file
 
-HARMLESS = frozenset({"errstate", "catch_warnings", "printoptions"})
+HARMLESS = frozenset({"errstate", "catch_warnings", "printoptions", "sides_of_branch"})
 _HANDLER, _WITH = dis.opmap["PUSH_EXC_INFO"], dis.opmap["WITH_EXCEPT_START"]
 
 

@@ -42,6 +42,7 @@ from jitad.trace.captures.bytecode import WholeGuards, asks_identity
 from jitad.trace.captures.collected import TAKERS, is_dispatching, take_dispatching, take_records
 from jitad.trace.captures.containers import STATIC, frozen_copy, has_changed, take_list, take_set, take_tuple
 from jitad.trace.captures.copies import Copies, GlobalsView
+from jitad.trace.captures.extremes import extremes
 from jitad.trace.captures.introspection import VIEWS, Identities, explaining, hashing
 from jitad.trace.captures.libraries.objects import library_object, take_vectorized
 from jitad.trace.captures.nested import CaptureView, Nested
@@ -75,7 +76,7 @@ class Captures:
         self.missing: set[str] = set()
         self.attributes = Attributes(self)
         self.views = {**VIEWS, **self.attributes.views, builtins.__import__: self._import, hash: hashing(self),
-                      **(KINDS if recorder.kinds else {})}
+                      **extremes(self), **(KINDS if recorder.kinds else {})}
         self.asked = Asked(self, objects)
         self.views |= {operator.is_: self.asked.is_, operator.is_not: self.asked.is_not} if objects else {}
         self.builtins = {name: self.seen(value) or value for name, value in vars(builtins).items()}

@@ -6,9 +6,67 @@ whether it is assigned already, or on what was there before: where the source le
 from __future__ import annotations
 
 import ast
-from typing import Any
+from typing import Any, NamedTuple
 
-__all__ = ["read_elsewhere", "reason", "surely_assigned"]
+__all__ = ["Choice", "choice_of", "read_elsewhere", "reason", "surely_assigned"]
+
+_PLAIN = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Subscript, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Mod,
+          ast.FloorDiv, ast.USub, ast.UAdd, ast.Load)    # of what is computed without harm where it is not wanted
+
+
+class Choice(NamedTuple):
+    """A branch that does nothing but assign: the variables, and what they are on its two sides."""
+
+    test: Any
+    names: tuple[str, ...]
+    yes: tuple[Any, ...]
+    no: tuple[Any, ...]
+    body: list[Any]
+    orelse: list[Any]
+
+
+def choice_of(node: Any) -> Choice | None:
+    """An ``if`` statement as a choice, or ``x = a if test else b``; None of anything else."""
+    sides: list[list[Any]]
+    if isinstance(node, ast.Assign) and isinstance(node.value, ast.IfExp):
+        sides = [[ast.copy_location(ast.Assign(node.targets, value), node)]
+                 for value in (node.value.body, node.value.orelse)]
+        test = node.value.test
+    elif isinstance(node, ast.If):
+        test, sides = node.test, [node.body, node.orelse]
+    else:
+        return None
+    yes, no = map(_assignments, sides)
+    if yes is None or no is None or not {**yes, **no}:
+        return None
+    names = tuple({**yes, **no})
+    values = lambda side: tuple(side.get(name, ast.Name(name, ast.Load())) for name in names)
+    return Choice(test, names, values(yes), values(no), sides[0], sides[1] or [ast.copy_location(ast.Pass(), node)])
+
+
+def _assignments(statements: list[Any]) -> dict[str, Any] | None:
+    """What variables are assigned, each once, and of what was there before; None if something else is done."""
+    found: dict[str, Any] = {}
+    for statement in statements:
+        if isinstance(statement, ast.Pass):
+            continue
+        target, value = _assigned(statement)
+        if target is None or not all(isinstance(part, _PLAIN) for part in ast.walk(value)) or not (
+                {target, *_read(value)}.isdisjoint(found)):
+            return None
+        found[target] = value
+    return found
+
+
+def _assigned(statement: Any) -> tuple[str | None, Any]:
+    """The variable that a statement assigns, and what; of ``x += a`` it is ``x + a``."""
+    if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
+        name = statement.target.id
+        return name, ast.copy_location(ast.BinOp(
+            ast.copy_location(ast.Name(name, ast.Load()), statement), statement.op, statement.value), statement)
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name):
+        return statement.targets[0].id, statement.value
+    return None, None
 
 
 def reason(function: Any, loop: Any, names: set[str]) -> str:

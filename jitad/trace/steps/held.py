@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from jitad.trace.captures.objects.classes import is_copy
 from jitad.trace.captures.objects.standins import Poison
 
-__all__ = ["Taken", "alone", "contents", "filled", "leaves_in", "taken"]
+__all__ = ["LARGEST", "Taken", "alone", "contents", "filled", "leaves_in", "taken"]
 
 DEEPEST, LARGEST = 32, 4096                              # of containers in each other; of all that is in one tree
 _DICTS = (dict, OrderedDict, defaultdict, Counter)

@@ -6,29 +6,35 @@ does not fit, it starts over once more, and the loop is Python's own for good.
 """
 from __future__ import annotations
 
+import dis
 import itertools
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from types import CodeType
 from typing import Any
+
+import numpy as np
 
 from jitad.errors import MutationError
 from jitad.tape.builder import Value
 from jitad.tape.tape import needed
 from jitad.trace.captures.bytecode import codes_in, compares_identity
+from jitad.trace.captures.extremes import are_alike, one_of
 from jitad.trace.steps.asking import asking
 from jitad.trace.steps.changed import is_array, storage_of
 from jitad.trace.steps.known import Known, StartOver
 from jitad.trace.steps.rewrite import Place, loops_around, loops_in, marked
 from jitad.trace.steps.run import LoopRun
-from jitad.trace.steps.walks import Zipped, walk_over
+from jitad.trace.steps.walks import Zipped, counts_steps, numbers_of, walk_over
+from jitad.trace.values.tracer import Tracer
 from jitad.trace.where import is_library_file
 
 __all__ = ["Marks"]
 
 _ASKING = frozenset("isinstance issubclass type __class__ dtype issubdtype hasattr".split())
+_BRACKETS = ("BINARY_SUBSCR", "STORE_SUBSCR", "BINARY_OP")      # the last since Python 3.14
 RENEWALS = 1024               # of the steps of one loop, at most
 FEW = 2                       # steps that need no loop
 
@@ -72,6 +78,7 @@ class Marks:
         self.originals: dict[int, CodeType] = {}
         self.codes: dict[CodeType, CodeType] = {}
         self.version = 0                                 # grows with what is known of any loop
+        self._before: list[int] = []
         self.again = False                               # whether it is known that the recording starts over
 
     def code(self, code: CodeType) -> CodeType:
@@ -160,6 +167,47 @@ class Marks:
                 return LoopRun(self, known, walk)
         return Plain(itertools.repeat(None) if things is None else iter(things))
 
+    # --- what is chosen without a branch -----------------------------------------------------------
+    def chooses(self, flag: Any) -> bool:
+        """Whether a branch that only assigns may be a choice."""
+        return type(flag) is Tracer and flag.ndim == 0 and flag.dtype == np.bool_ and self.branches()
+
+    def chosen(self, flag: Any, yes: tuple[Any, ...], no: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        """What variables are after a branch, of what they are on its sides; None if that cannot be chosen."""
+        alike = all(x is y or are_alike(self.recorder, (x, y)) for x, y in zip(yes, no, strict=True))
+        if not alike or self._noted() != self._before:
+            return None
+        return tuple(x if x is y else one_of(flag, x, y) for x, y in zip(yes, no, strict=True))
+
+    def _noted(self) -> list[int]:
+        """How much is noted of what may fail, and of errors."""
+        return [len(several) for several in self._notes()]
+
+    def _notes(self) -> tuple[list[Any], ...]:
+        recorder = self.recorder
+        return recorder.fallible, recorder.indices, recorder.errors, recorder.refusals
+
+    @contextmanager
+    def sides_of_branch(self) -> Iterator[None]:
+        """Around the sides of a branch, both of which are computed: what is raised on the way, and what could fail, is
+        not the program's, which computes one of them."""
+        self._before = self._noted()
+        with suppress(Exception):
+            yield
+        for notes, before in zip(self._notes(), self._before, strict=True):
+            del notes[before:]
+
+    def item(self, things: Any, index: Any) -> Any:
+        """``things[index]``: of a list of numbers, where the index is another one in each step, an element of an array
+        of these."""
+        if type(things) in (list, tuple) and type(index) is Tracer and self.run_of(index.number) is not None:
+            found = numbers_of(self.recorder, things)
+            if found is not None:
+                picked = found[0][index]
+                picked.weak = found[1]
+                return picked
+        return things[index]
+
     def walk(self, kind: Any, *args: Any, **kwargs: Any) -> Zipped:
         return Zipped(kind, args, kwargs)
 
@@ -187,6 +235,11 @@ class Marks:
         """Whether any code that is recorded may ask of which class a number is."""
         functions = self.recorder.captures.copies.originals.values()
         return any(not _ASKING.isdisjoint(code.co_names) for f in functions for code in codes_in(f.__code__))
+
+    def branches(self) -> bool:
+        """Whether any loop has branches that depend on traced values."""
+        return any(known.stepped for known in self.known.values()) and not self.recorder.bodies and (
+            self.recorder.explorer is None)
 
     def is_forced(self) -> bool:
         """Whether a step is under way of which the numbers are not those of any call."""
@@ -233,6 +286,8 @@ class Marks:
         if value.node.constant is None:
             self.noticed()
         run = self.run_of(value.number)
+        if run is not None and value.dtype != np.bool_ and _is_index(3) and counts_steps(run, value.number):
+            self.unfit(run.known, "its position is the index of a list")
         return None if run is None else run.decide(value)
 
     def guard(self, value: Value, expected: bool | int) -> bool:
@@ -242,6 +297,13 @@ class Marks:
             return False
         run.note(value.number, expected)
         return True
+
+
+def _is_index(depth: int) -> bool:
+    """Whether a number is asked for, by the function that many frames above, as what is in brackets."""
+    frame = sys._getframe(depth + 1)
+    return dis.opname[frame.f_code.co_code[frame.f_lasti]] in _BRACKETS and sys._getframe(depth).f_code.co_name == (
+        "__index__")
 
 
 def _place_of(frame: Any) -> tuple[int, int]:

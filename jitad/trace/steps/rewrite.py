@@ -15,7 +15,7 @@ from functools import lru_cache
 from types import CodeType
 from typing import Any, NamedTuple
 
-from jitad.trace.steps.certain import read_elsewhere, reason, surely_assigned
+from jitad.trace.steps.certain import Choice, choice_of, read_elsewhere, reason, surely_assigned
 
 __all__ = ["SourceLoop", "Place", "loops_around", "loops_in", "marked", "rewritten"]
 
@@ -222,6 +222,21 @@ def marked(code: CodeType, marks: Any) -> CodeType | None:
     return found.replace(co_consts=tuple(marks if c == _MARKS else c for c in found.co_consts))
 
 
+class _Items(ast.NodeTransformer):
+    """Puts calls in place of ``a[i]``: of a list, `i` may be another one in each step."""
+
+    def visit(self, node: Any) -> Any:
+        return node if isinstance(node, _SCOPES) else super().visit(node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> Any:
+        self.generic_visit(node)
+        if not isinstance(node.ctx, ast.Load) or isinstance(node.slice, (ast.Constant, ast.Slice, ast.Tuple)):
+            return node
+        return ast.copy_location(ast.Call(
+            ast.copy_location(ast.Attribute(ast.Constant(_MARKS), "item", ast.Load()), node), [node.value, node.slice],
+            []), node)
+
+
 class _Writer:
     """Writes marks into the statements of one function."""
 
@@ -229,7 +244,7 @@ class _Writer:
         self.loops, self.count = loops, 0
 
     def change(self, function: Any) -> None:
-        function.body = self.block(function.body)
+        function.body = [_Items().visit(statement) for statement in self.block(function.body)]
 
     def block(self, statements: list[Any], within: list[str] | None = None) -> list[Any]:
         """The statements with marks; `within` are the names of the loop whose step they are."""
@@ -245,6 +260,8 @@ class _Writer:
             return self._leave(node, within[-1])
         if isinstance(node, _SCOPES):
             return [node]
+        if (choice := choice_of(node)) is not None:
+            return self._choice(node, choice)
         inner = None if isinstance(node, (ast.For, ast.While)) else within
         for name in ("body", "orelse", "finalbody"):
             held = getattr(node, name, None)
@@ -280,6 +297,18 @@ class _Writer:
             after[-1].body = self.block(node.orelse, within)
         return [*start, ast.copy_location(walk, node), *after]
 
+    def _choice(self, node: Any, choice: Choice) -> list[Any]:
+        """A branch that only assigns numbers: where that can be, both are computed and one is chosen."""
+        self.count += 1
+        made = self._text("RUN = TEST\nRUNv = None\nif MARKS.chooses(RUN):\n"
+                          "  with MARKS.sides_of_branch(): RUNv = MARKS.chosen(RUN, YES, NO)\n"
+                          "if RUNv is not None: NAMES = RUNv\nelif RUN: YES\nelse: NO", f".if{self.count}", node)
+        made[0].value = choice.test
+        made[2].body[0].body[0].value.args[1:] = [ast.Tuple(list(side), ast.Load()) for side in (choice.yes, choice.no)]
+        made[3].body[0].targets = [ast.Tuple([ast.Name(name, ast.Store()) for name in choice.names], ast.Store())]
+        made[3].orelse[0].body, made[3].orelse[0].orelse = choice.body, choice.orelse
+        return made
+
     def _leave(self, node: Any, run: str) -> list[Any]:
         if isinstance(node, ast.Break):
             return self._text("if RUN.breaks(): break\ncontinue", run, node)
@@ -301,8 +330,8 @@ class _Writer:
         """Statements at the place of `node`."""
         made = ast.parse(text).body
         for part in (n for statement in made for n in ast.walk(statement)):
-            if isinstance(part, ast.Name) and part.id == "RUN":
-                part.id = run
+            if isinstance(part, ast.Name) and part.id in ("RUN", "RUNv"):
+                part.id = run + part.id[3:]
             for field, value in ast.iter_fields(part):
                 if isinstance(value, ast.Name) and value.id == "MARKS":
                     setattr(part, field, ast.Constant(_MARKS))

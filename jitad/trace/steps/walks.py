@@ -9,10 +9,15 @@ import numpy as np
 
 from jitad.primitives.core import cast
 from jitad.tape.builder import Value
+from jitad.trace.captures.extremes import are_alike
 from jitad.trace.dispatch import plain
+from jitad.trace.steps.held import LARGEST
 from jitad.trace.values.local import LocalArray, local
+from jitad.trace.values.tracer import Tracer
 
-__all__ = ["Zipped", "Walk", "walk_over"]
+__all__ = ["Zipped", "Walk", "counts_steps", "numbers_of", "walk_over"]
+
+SHORT = 256               # steps of a loop that may as well be recorded one by one
 
 
 class Zipped:
@@ -97,6 +102,19 @@ def _several(recorder: Any, things: Zipped, doubt: Callable[[], Any]) -> Walk | 
     return None
 
 
+def numbers_of(recorder: Any, things: Any) -> tuple[Any, bool] | None:
+    """The numbers of a list as an array, and whether they are Python's; None if they are not of one kind."""
+    kinds = {type(x) for x in things}
+    whole = kinds == {int}
+    if not things or len(things) > LARGEST or not (whole or are_alike(recorder, things)):
+        return None
+    if Tracer not in kinds:
+        return recorder.value(recorder.const(np.array(things, np.int64 if whole else np.float64)).number), (
+            whole or kinds <= {int, float})
+    stacked = plain(local(np.stack(things)))
+    return recorder.value(stacked.number), all(x.weak if type(x) is Tracer else type(x) in (int, float) for x in things)
+
+
 def _listed(recorder: Any, things: Any, doubt: Callable[[], Any]) -> Walk | None:
     """Numbers of one kind, or arrays of one shape, as rows of one array."""
     items = [plain(x) for x in things]
@@ -120,3 +138,15 @@ def _listed(recorder: Any, things: Any, doubt: Callable[[], Any]) -> Walk | None
             element.home.doubt = doubt
         return element
     return Walk(len(items), at, [things, *(x for x in things if getattr(x, "ndim", 0))])
+
+
+def counts_steps(run: Any, number: int) -> bool:
+    """Whether a node depends on nothing but the position in a loop, which is a short one."""
+    stack, found = [number], set[int]()
+    while stack:
+        n = stack.pop()
+        if n in run.dependent and n not in found:
+            found.add(n)
+            stack += run.recorder.nodes[n].inputs
+    placeholders = {n for n in found if run.recorder.nodes[n].is_input}
+    return run.walk is not None and run.walk.length <= SHORT and placeholders == {run.position}

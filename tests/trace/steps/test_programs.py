@@ -57,9 +57,9 @@ def test_second_order_forward_mode_and_batches(name):
 
 
 def test_a_way_that_comes_first_in_the_last_step_or_the_first():
-    g = jitad.value_and_grad(programs.tank)
+    g = jitad.value_and_grad(programs.tank_in_arrays)
     for rain in (np.full(9, 0.2), np.r_[np.full(8, 0.2), 9.0], np.r_[-9.0, np.full(8, 0.2)], np.full(9, 0.2)):
-        np.testing.assert_allclose(g(P, rain)[0], programs.tank(P, rain), rtol=1e-12)
+        np.testing.assert_allclose(g(P, rain)[0], programs.tank_in_arrays(P, rain), rtol=1e-12)
     assert jitad.cache.info(g).compiles <= 3
     assert jitad.cache.info(g).currsize == 1             # the latest serves all
 
@@ -126,7 +126,7 @@ def test_the_disk_knows_the_ways(tmp_path, monkeypatch):
     from jitad.trace.record import record
     from jitad.trace.steps.known import covers, frozen, thawed
 
-    loops = record(unwrap(programs.tank), (P, RAIN)).loops
+    loops = record(unwrap(programs.tank_in_arrays), (P, RAIN)).loops
     again = thawed(frozen(loops))
     assert covers(again, loops) and covers(loops, again)
     (known,) = again.values()
