@@ -33,8 +33,8 @@ help:
 demo: $(VENV)/.demo
 	$(PY) -m jitad demo
 
-# One pytest run covers tests, the examples in docstrings, the pages of the site and a smoke run of the benchmarks; the bridge to
-# PyMC has one of its own.
+# One pytest run covers tests, the examples in docstrings, the pages of the site and a smoke run of the benchmarks; the
+# bridge to PyMC has one of its own.
 test: $(VENV)/.test
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory types

@@ -17,3 +17,7 @@ class Examples(Extension):
     def on_object(self, *, obj: Any, **kwargs: Any) -> None:
         if obj.docstring and not HEADING.search(text := obj.docstring.value):
             obj.docstring.value = EXAMPLE.sub(lambda found: f"```pycon\n{found[0]}\n```", text)
+
+    def on_package(self, *, pkg: Any, **kwargs: Any) -> None:
+        """A package that stands at the top is no object of another one."""
+        self.on_object(obj=pkg)
