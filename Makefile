@@ -14,6 +14,7 @@ WORKERS ?= auto
 
 VENV := .venv
 PY := $(CURDIR)/$(VENV)/bin/python
+BESIDE := $(CURDIR)/build
 
 # Threads of BLAS would fight with the parallel tests, and blur the timings.
 export OPENBLAS_NUM_THREADS = 1
@@ -34,14 +35,14 @@ demo: $(VENV)/.demo
 	$(PY) -m jitad demo
 
 # One pytest run covers tests, the examples in docstrings, the pages of the site and a smoke run of the benchmarks; the
-# bridge to PyMC has one of its own.
-test: $(VENV)/.test
+# bridge to PyMC has one of its own. It goes on beside the first, as do the types and the site: else a core waits.
+test: $(VENV)/.test $(VENV)/.docs
 	@$(MAKE) --no-print-directory lint
-	@$(MAKE) --no-print-directory types
 	@$(MAKE) --no-print-directory wheel
-	@$(MAKE) --no-print-directory docs
-	@$(MAKE) --no-print-directory tests
-	@$(MAKE) --no-print-directory pymc
+	@$(MAKE) --no-print-directory $(BESIDE)/pymc-venv/.ready
+	@$(MAKE) --no-print-directory types docs pymc > build/beside.log 2>&1 & \
+		$(MAKE) --no-print-directory tests; status=$$?; wait $$!; beside=$$?; \
+		cat build/beside.log; exit $$((status || beside))
 
 test-versions:
 	.ci/versions $(PYTHONS)
@@ -64,11 +65,10 @@ types: $(VENV)/.test
 	cd build/types && $(PY) -m mypy --config-file ../../pyproject.toml --cache-dir ../mypy-cache
 
 tests: $(VENV)/.test
-	$(PY) -m pytest -n $(WORKERS) --benchmark-disable --doctest-modules tests jitad cache benchmarks
+	$(PY) -m pytest -n $(WORKERS) --dist worksteal --benchmark-disable --doctest-modules tests jitad cache benchmarks
 
 # Bridges tested beside, each in an environment that the others' packages are lent to: PyMC wants an older numba than the
 # newest, PyTorch is large.
-BESIDE := $(CURDIR)/build
 pymc_TESTS := tests/integrations/test_pytensor.py jitad/integrations/pytensor.py --nbmake notebooks/pymc_likelihood.ipynb
 torch_TESTS := tests/integrations/test_torch.py jitad/integrations/torch.py
 
