@@ -204,7 +204,7 @@ class CompiledTape:
         For a posterior with constraints there is `jitad.integrations.bridgestan`.
 
         Raises `SignatureError` where `cfunc` does, `UnsupportedOperationError` for what takes different ways through
-        its branches, and what calls Python, SciPy or BLAS.
+        its branches, and what calls Python, SciPy or parts of LAPACK.
         """
         from jitad.call.bound import bound_density, tape_and_inputs
 

@@ -24,6 +24,7 @@ from jitad.tape.tape import Tape
 from jitad.tape.types import Aval
 from jitad.version import __version__
 
+LINEAR = Path(__file__).parent / "linear.c"       # routines of BLAS and LAPACK that are linked to the code
 BRIDGESTAN = (2, 9, 0)                            # the version of the interface
 Shapes = Mapping[str, tuple[int, ...]]
 Function = tuple[Tape, Sequence[Any]]             # a tape and its inputs, of which the first is the vector
@@ -54,19 +55,21 @@ class Exportable(NamedTuple):
 
 
 def export(given: Exportable, path: str | os.PathLike[str]) -> Exported:
-    """Write ``path.h``, ``path.o`` and, with a compiler (``$CC``, ``cc``), ``path.so``."""
+    """Write ``path.h``, ``path.o`` and, with a compiler (``$CC``, ``cc``), ``path.so``, which has routines of its own
+    for products, triangular systems, Cholesky and LU factors of large matrices."""
     stem = Path(path).with_suffix("")
     symbol = re.sub(r"\W", "_", f"_{stem.name}" if stem.name[:1].isdigit() else stem.name)
     functions = {f"{symbol}_{name}": getattr(given, name) for name in (
         "density", "likelihood", "values", "generated", "free")}
     for name in ("density", "likelihood", "values", "generated"):
         _require_one_way(getattr(given, name)[0], given.name)
-    code = object_code(functions)
+    compiler = shutil.which(os.environ.get("CC", "cc"))
+    linear = re.findall(r"^void (jitad_\w+)", LINEAR.read_text(encoding="utf-8"), re.M) if compiler else []
+    code = object_code(functions, linear)
     stem.parent.mkdir(parents=True, exist_ok=True)
     header, found = stem.with_suffix(".h"), stem.with_suffix(".o")
     header.write_text(_header(given, symbol), encoding="utf-8")
     found.write_bytes(code)
-    compiler = shutil.which(os.environ.get("CC", "cc"))
     return Exported(header, found, _linked(given, symbol, stem, compiler) if compiler else None)
 
 
@@ -84,7 +87,8 @@ def _header(given: Exportable, symbol: str) -> str:
     return f"""/* {given.name}: compiled by jitad {__version__} for {processor()[0]}.
 
    Each function gives 0, or something else where it cannot be evaluated. The data are part of the code. The functions
-   may be called by several threads at once. */
+   may be called by several threads at once. Names that begin with jitad_d are BLAS's and LAPACK's in Fortran's
+   interface; the shared library has them. */
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -112,8 +116,8 @@ def _linked(given: Exportable, symbol: str, stem: Path, compiler: str) -> Path:
         text = text.replace(f"@{name}@", value)
     source.write_text(text, encoding="utf-8")
     complete = ["-Wl,-z,defs"] if sys.platform == "linux" else []              # elsewhere the default
-    done = subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-fvisibility=hidden", *complete, "-o", library, source,
-                           stem.with_suffix(".o"), "-lm"], capture_output=True, text=True)
+    done = subprocess.run([compiler, "-O3", "-shared", "-fPIC", "-fvisibility=hidden", *complete, "-o", library, source,
+                           LINEAR, stem.with_suffix(".o"), "-lm"], capture_output=True, text=True)
     source.unlink()
     if done.returncode:
         raise UnsupportedOperationError(f"{compiler} could not link the library:\n{done.stderr.strip()}")

@@ -54,7 +54,7 @@ def export(post: Posterior, path: str | os.PathLike[str]) -> Exported:
     ------
     UnsupportedOperationError
         Where the density or what is generated takes different ways through its branches; where they call Python,
-        SciPy or BLAS.
+        SciPy or parts of LAPACK.
     SignatureError
         For generated quantities that are no numbers.
     """

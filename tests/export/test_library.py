@@ -16,11 +16,14 @@ def test_without_a_compiler_there_are_a_header_and_an_object_file(tmp_path, monk
     files = compiled.export(tmp_path / "alone.so")
     assert files.library is None and files.object.stat().st_size > 500
     assert "int64_t alone_density(const double *free" in files.header.read_text()
+    factors = jitad.value_and_grad(lambda u: -np.sum(np.linalg.solve(np.cosh(u[0]) * np.eye(40) + 0.1, np.ones(40))))
+    with pytest.raises(UnsupportedOperationError, match=r"calls jitad_dgetrf.*without a C compiler"):
+        factors.compile(np.zeros(1)).export(tmp_path / "factors")
 
 
 @pytest.mark.parametrize(("function", "words"), [
     (lambda p: -p["x"] ** 2 if p["x"] > 0 else -2 * p["x"] ** 2, r"different ways through its code \(at .*test_lib"),
-    (lambda p: -np.sum(np.linalg.solve(np.cosh(p["x"]) * np.eye(40) + 0.1, np.ones(40)) ** 2), "calls jitad_d"),
+    (lambda p: -np.sum(np.linalg.eigvalsh(np.cosh(p["x"]) * np.eye(40) + 0.1) ** 2), "calls jitad_dsyevd, which"),
 ])
 def test_what_a_library_cannot_have(function, words, tmp_path):
     with pytest.raises(UnsupportedOperationError, match=words):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -99,12 +99,13 @@ def in_python(call: Callable[..., Any], *args: Any) -> Any:
 
 # --- functions that need no Python ----------------------------------------------------------------------------
 
-def object_code(functions: Mapping[str, tuple[Tape, Sequence[Any]]]) -> bytes:
+def object_code(functions: Mapping[str, tuple[Tape, Sequence[Any]]], linked: Collection[str] = ()) -> bytes:
     """An object file with a C function for each tape with its inputs, of which the first varies:
     ``int64 name(double* x, double* output, ...)``, its outputs in the order of the tape's. The other inputs are
     constants in the file. The status is 0, or that of the kernel.
 
-    Raises `UnsupportedOperationError` for what calls code of this process: Python, SciPy, BLAS.
+    Raises `UnsupportedOperationError` for what calls code of this process, Python, SciPy, LAPACK, unless it is `linked`
+    to the file.
     """
     module = ir.Module()
     for name, (tape, inputs) in functions.items():
@@ -114,12 +115,12 @@ def object_code(functions: Mapping[str, tuple[Tape, Sequence[Any]]]) -> bytes:
         _standalone(module, name, tape, inputs)
     ours = standalone()
     code = object_file(module, ours)
-    foreign = sorted(named_in(code).keys() - ours.keys())
+    foreign = sorted(named_in(code).keys() - ours.keys() - set(linked))
     if foreign or module.held:
         raise UnsupportedOperationError(
             f"the code calls {', '.join(foreign) or 'pieces of its own'}, which live in this process: an object file "
-            "cannot have the factorizations of LAPACK, BLAS's products of large matrices, some of SciPy's functions, "
-            "or a kernel in pieces. There, call `cfunc` in Python")
+            "cannot have LAPACK's QR, eigenvalues and singular values, some of SciPy's functions, a kernel in pieces "
+            "or, without a C compiler, large products, Cholesky and LU factors. There, call `cfunc` in Python")
     return code
 
 
