@@ -4,7 +4,8 @@ A cotangent is contracted with the Jacobian, whose columns are tangents in all d
 sensitivities, as Hairer, Norsett and Wanner (Solving Ordinary Differential Equations I, section II.15) have them for
 the steps that are taken. One more run, in which each value has as many tangents as there are inputs, whatever the
 number of steps; nothing is kept of them. The Jacobian is a node of the same kind, so that derivatives of any order
-follow. Inputs with more than a few elements have a run of their own, which is none if nobody asks.
+follow. Inputs with more than a few elements have a run of their own, which is none if nobody asks; constants have no
+direction.
 """
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ def _jvp(tangents: Sequence[Value | None], y: Value, *inputs: Value, tape: Tape)
 
 @VJPS("forwards")
 def _vjp(ct: Value, y: Value, *inputs: Value, tape: Tape) -> list[Value | None]:
-    places = [i for i, v in enumerate(inputs) if v.dtype.char in FLOATS and v.aval.size]
+    places = [i for i, v in enumerate(inputs) if v.dtype.char in FLOATS and v.aval.size and not _fixed(v)]
     small = [i for i in places if inputs[i].aval.size <= FEW]
     found: list[Value | None] = [None] * len(inputs)
     for group in ([small] if small else []) + [[i] for i in places if i not in small]:
@@ -58,6 +59,17 @@ def _vjp(ct: Value, y: Value, *inputs: Value, tape: Tape) -> list[Value | None]:
             found[i] = reshape(slice_dims(total, (slice(start, start + size),)), inputs[i].shape)
             start += size
     return found
+
+
+def _fixed(x: Value, depth: int = 8) -> bool:
+    """Whether a value is a constant, or is computed of such ones in few steps; not if an inner differentiation is with
+    respect to it."""
+    node = x.node
+    if node.constant is not None or node.prim.stops:
+        return True
+    if not depth or not node.inputs or node.prim.given:
+        return False
+    return all(_fixed(x.builder.value(i), depth - 1) for i in node.inputs)
 
 
 def _jacobian(tape: Tape, inputs: Sequence[Value], group: Sequence[int]) -> Tape:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize
 
-from jitad import hessian, jit, value_and_grad
+from jitad import grad, hessian, jit, value_and_grad
 from jitad.errors import UnsupportedOperationError
 from jitad.trace.scipy_rules.solvers import quadrature
 from tests.helpers.solvers import agrees, together
@@ -78,6 +78,13 @@ def test_what_does_not_converge_warns_and_what_is_missing_is_named():
                        (lambda a: integrate.nquad(lambda x: a * x, [(0, 1)], full_output=True)[0], "nquad with full_")):
         with pytest.raises(UnsupportedOperationError, match=rf"{what}.* at .*test_quad"):
             jit(case)(1.0)
+
+
+def test_inner_derivatives_at_plain_numbers():
+    """An inner differentiation is with respect to a constant, which outside of it has no derivative."""
+    slope = lambda a: a * grad(lambda t: integrate.quad(lambda x: np.exp(-t * x), 0, 1.0)[0])(2.0)
+    exact = (3.0 * np.exp(-2.0) - 1.0) / 4.0
+    np.testing.assert_allclose(interpreted(value_and_grad(slope), (1.5,)), (1.5 * exact, exact), rtol=1e-10)
 
 
 def test_kinks_and_roots_that_move():
