@@ -1,6 +1,8 @@
 """A cluster of two processes, made once; it listens on the loopback alone."""
 from __future__ import annotations
 
+import time
+
 import pytest
 from distributed import Client, LocalCluster
 
@@ -17,3 +19,12 @@ def cluster():
 def client(cluster):
     with Client(cluster) as made:
         yield made
+
+
+@pytest.fixture(autouse=True)
+def _two_workers(request):
+    """One that a test before has ended may still begin again."""
+    if "client" in request.fixturenames:
+        client, until = request.getfixturevalue("client"), time.monotonic() + 60
+        while len(client.nthreads()) < 2 and time.monotonic() < until:
+            time.sleep(0.05)

@@ -2,9 +2,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from benchmarks import cluster
 from benchmarks.plan import __main__ as plan
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*do not agree")
 
 
 def test_it_measures_rounds_and_chains(client):
