@@ -18,6 +18,7 @@ WHY: dict[str, str] = {
     "memory": "a traced value has no memory of its own; use the value itself",
     "dates": "dates and times are no real numbers; pass differences of them as floats",
     "bits": "it works on the bits of integers, through which no derivative flows; compute it outside",
+    "shifts": "it works on the bits of integers; n << k is n * 2**k, and n >> k is n // 2**k",
     "no derivative": "it looks at how a float is stored and has no derivative; compute it outside",
     "matrix": "np.matrix is not supported; use arrays of two dimensions and @",
     "calls back": "compiled code would call your function with plain numbers; use scipy.integrate.quad, fixed_quad, "
@@ -52,8 +53,8 @@ REFUSED: dict[str, dict[str, str]] = {
         "outside": "fromfile fromregex fromstring genfromtxt load loadtxt memmap save savetxt savez savez_compressed",
         "memory": "from_dlpack frombuffer isfortran may_share_memory nested_iters nditer require shares_memory",
         "dates": "busday_count busday_offset busdaycalendar datetime64 datetime_as_string is_busday isnat timedelta64",
-        "bits": "bitwise_count bitwise_left_shift bitwise_right_shift gcd lcm left_shift packbits right_shift "
-                "unpackbits",
+        "bits": "bitwise_count gcd lcm packbits unpackbits",
+        "shifts": "bitwise_left_shift bitwise_right_shift left_shift right_shift",
         "no derivative": "frexp nextafter spacing",
         "matrix": "asmatrix bmat matrix",
         "no rule yet": "recarray record",

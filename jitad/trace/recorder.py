@@ -53,14 +53,16 @@ def current() -> Recorder | None:
     return recorders[-1] if recorders else None
 
 
-@contextmanager
-def outside() -> Iterator[None]:
+class outside:
     """As if this thread recorded nothing: for Python code that is called, not recorded."""
-    recorders, _stack.recorders = _stack.recorders, ()
-    try:
-        yield
-    finally:
-        _stack.recorders = recorders
+
+    __slots__ = ("recorders",)
+
+    def __enter__(self) -> None:
+        self.recorders, _stack.recorders = _stack.recorders, ()
+
+    def __exit__(self, *_: object) -> None:
+        _stack.recorders = self.recorders
 
 
 def in_handler() -> bool:
@@ -74,18 +76,24 @@ def in_handler() -> bool:
     return frame is not None
 
 
-@contextmanager
-def recording(recorder: Recorder) -> Iterator[None]:
+class recording:
     """Within, `recorder` is the innermost one of this thread, and keeps jitad's errors. Afterwards all is as it was,
-    whatever a handler of signals that came between, or was cut off, has left."""
-    recorders, outer = _stack.recorders, getattr(made, "errors", None)
-    try:
-        _stack.recorders, made.errors = (*recorders, recorder), recorder.errors
-        yield
-    finally:
-        _stack.recorders, made.errors = recorders, outer
-        if outer is not None:
-            outer += recorder.errors
+    whatever a handler of signals that came between, or was cut off, has left (a generator that is cut off would put
+    back later what it found)."""
+
+    __slots__ = ("outer", "recorder", "recorders")
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+
+    def __enter__(self) -> None:
+        self.recorders, self.outer = _stack.recorders, getattr(made, "errors", None)
+        _stack.recorders, made.errors = (*self.recorders, self.recorder), self.recorder.errors
+
+    def __exit__(self, *_: object) -> None:
+        _stack.recorders, made.errors = self.recorders, self.outer
+        if self.outer is not None:
+            self.outer += self.recorder.errors
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from jitad.trace.dispatch import (
     plain,
     refused,
 )
+from jitad.trace.reasons import advice
 
 _ROWS: dict[np.ufunc, Primitive] = {}
 _entered: set[str] = set()                       # the names of the rows that were looked through
@@ -96,7 +97,7 @@ def apply_ufunc(ufunc: np.ufunc, *operands: Any) -> Any:
         return COMPOSED[ufunc](*operands)
     row, builder = row_of(ufunc), builder_in(operands)
     if row is None:
-        raise refused(builder, name_of(ufunc))
+        raise refused(builder, name_of(ufunc), advice(name_of(ufunc)))
     operands = tuple(_operand(builder, o) for o in operands)
     if all(is_weak(o) for o in operands):
         operands = tuple(strong(o) for o in operands)

@@ -14,9 +14,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import jitad
 from jitad.cache.keys.identity import unwrap
 from jitad.compile.llvm.fork_guard import Gate
-from jitad.errors import ArgumentTypeError, CaptureError, LeakedTracerError, MutationError, OutputError
+from jitad.errors import (
+    ArgumentTypeError,
+    CaptureError,
+    ConcretizationError,
+    LeakedTracerError,
+    MutationError,
+    OutputError,
+    UnsupportedOperationError,
+)
 from jitad.passes.differentiate.modes import one, pullback
 from jitad.tape.evaluate import evaluate
 from jitad.trace.pytree import flatten, leaves_of, unflatten
@@ -329,7 +338,7 @@ def test_pytrees():
 def test_a_handler_between_any_two_instructions_leaves_a_recording_as_it_was():
     """As of signals: another recording, whole or cut off, at each place where one begins and ends."""
     gate, outer, cut_off, came = Gate(), Recorder(), [], 0
-    codes = {f.__code__ for f in (recording.__wrapped__, outside.__wrapped__, Gate.__enter__, Gate.__exit__)}
+    codes = {f.__code__ for c in (recording, outside, Gate) for f in (c.__enter__, c.__exit__)}
 
     def between(frame, event, arg):
         nonlocal came
@@ -352,4 +361,32 @@ def test_a_handler_between_any_two_instructions_leaves_a_recording_as_it_was():
         found.append(current())
     finally:
         sys.settrace(before)
-    assert found == [None, outer, None] and came > 100
+    cut_off.clear()
+    assert [*found, current()] == [None, outer, None, None] and came > 100
+
+
+def test_what_an_array_says_of_itself():
+    for f, x in ((lambda x: x.__array_priority__ + 0.0 * x.sum(), x3), (lambda x: 0.0 * x, 2.0),
+                 (lambda x: x[0].__array_priority__ + 0.0 * x[0], x3),
+                 (lambda x: hasattr(x, "__array_priority__") + x, 2.0),
+                 (lambda x: (x[0] in np.array([1.0, 2.0])) + 2.0 * (x[1] in np.ones(3)), x3)):
+        assert jitad.jit(f)(x) == f(x)
+    with pytest.raises(ConcretizationError, match=r"x\.nbytes"):
+        jitad.jit(lambda x: x.__sizeof__() + x.sum())(x3)
+    with pytest.raises(UnsupportedOperationError, match=r"n << k is n \* 2\*\*k"):
+        jitad.jit(lambda n: n << 2)(3)
+
+
+def test_a_traceback_through_recorded_code_can_be_written_elsewhere():
+    """As libraries do that pickle errors: they look at the globals of each frame."""
+    with pytest.raises(ValueError) as caught:
+        jitad.jit(raising)(x3)
+    step, names = caught.value.__traceback__, []
+    while step is not None:
+        names += [dict(step.tb_frame.f_globals.items()).get("__name__")]
+        step = step.tb_next
+    assert __name__ in names
+
+
+def raising(x):
+    raise ValueError(np.size(x))

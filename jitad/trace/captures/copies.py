@@ -65,7 +65,11 @@ class GlobalsView(dict):
     def _whole(self, *args: Any) -> NoReturn:
         raise CaptureError(f"globals() is used as a whole at {user_line()}; read the names that are needed")
 
-    __iter__ = __len__ = keys = values = items = copy = update = _whole  # type: ignore[assignment]
+    def items(self) -> Any:
+        """Of a recording that is over, those of the user's function: what writes tracebacks looks at them."""
+        return self._whole() if self.captures.recorder.active else self.real.items()
+
+    __iter__ = __len__ = keys = values = copy = update = _whole     # type: ignore[assignment]
 
     def rebound(self) -> list[str]:
         """Names that a ``global`` statement has assigned or deleted."""

@@ -132,7 +132,7 @@ class LocalArray:
     """See the module. `array` is the real array; `traced` what stands for it once its memory is traced."""
 
     __slots__ = ("__weakref__", "array", "memory", "traced")
-    __array_priority__ = 900.0
+    __array_priority__ = 0.0
     __hash__ = None  # type: ignore[assignment]
     __class__ = property(lambda self: np.ndarray)  # type: ignore[assignment]
 
@@ -204,6 +204,9 @@ class LocalArray:
                 0 if isinstance(e, Value) else e for e in (index if type(index) is tuple else (index,)))].ndim:
             return self.written_by(index)[index]         # of which all writes are known
         return on_tape(builder_in(index), current)[index]
+
+    def __contains__(self, item: Any) -> bool:
+        return bool(np.any(self == item))
 
     def __setitem__(self, index: Any, value: Any) -> None:
         index, value = plain(index), plain(value)
@@ -332,7 +335,7 @@ def _property(name: str) -> property:
 _UFUNCS = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.true_divide, "pow": np.power,
            "floordiv": np.floor_divide, "mod": np.remainder, "matmul": np.matmul, "and": np.bitwise_and,
            "or": np.bitwise_or, "xor": np.bitwise_xor, "lshift": np.left_shift, "rshift": np.right_shift}
-_BARE = """neg pos abs invert lt le gt ge eq ne bool float int complex index len contains divmod rdivmod str repr format
+_BARE = """neg pos abs invert lt le gt ge eq ne bool float int complex index len divmod rdivmod str repr format
 delitem reduce""".split()
 
 

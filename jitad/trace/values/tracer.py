@@ -52,7 +52,6 @@ class Tracer(Arithmetic, Value):
     """
 
     __slots__ = ("fixed", "_seen", "boxed", "frozen", "storage", "weak", "window")
-    __array_priority__ = 1000.0
 
     def __init__(self, builder: Builder, number: int):
         self.builder, self.fixed = builder, number
@@ -103,6 +102,12 @@ class Tracer(Arithmetic, Value):
     def is_number(self) -> bool:
         """Whether this is a number, as NumPy's scalars are, and not an array of no dimensions."""
         return not self.boxed and not self.shape
+
+    @property
+    def __array_priority__(self) -> float:
+        if self.weak:
+            raise AttributeError(f"{stood_for(self).__name__!r} object has no attribute '__array_priority__'")
+        return -1e6 if self.is_number else 0.0
 
     def alone(self) -> Tracer:
         """A number as an array of no dimensions."""
@@ -198,6 +203,7 @@ class Tracer(Arithmetic, Value):
                           "use NumPy's functions and methods on the value itself; an array to be filled is to be made "
                           "in the recorded function, by np.zeros or np.array")
     __float__ = float_of
+    __sizeof__ = concrete("sys.getsizeof", "use x.nbytes")
     __complex__ = concrete("complex()", "write re + 1j * im instead of complex(re, im)")
     __hash__ = hash_of
     __round__ = round_of
