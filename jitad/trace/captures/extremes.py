@@ -30,9 +30,10 @@ def extremes(captures: Notes) -> dict[Any, Callable[..., Any]]:
 def _choosing(captures: Notes, original: Callable[..., Any], better: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(original)
     def choose(*args: Any, **kwargs: Any) -> Any:
-        if not kwargs and captures.recorder.marks.branches():
+        if not kwargs:
             args = tuple(args[0]) if len(args) == 1 else args        # an iterator is gone through once
-            if len(args) <= MOST and any(type(x) is Tracer for x in args) and are_alike(captures.recorder, args):
+            if len(args) <= MOST and any(type(x) is Tracer for x in args) and captures.recorder.marks.may_choose(
+                    args) and are_alike(captures.recorder, args):
                 return reduce(lambda found, x: one_of(better(x, found), x, found), args)
             return original(args)
         return original(*args, **kwargs)

@@ -22,7 +22,8 @@ class Known:
     """What is known of a loop. `paths` are the ways through a step that have been seen, as outcomes of the branches
     on it; `moving` the variables whose numbers, Python's own, differ from step to step; `fresh` those that do not stay
     of one kind, so that a step must assign them first; `stored` those whose array or list a step changes; `held` those
-    whose containers get other contents, with the numbers of the leaves that do; `unfit` says why the loop is Python's
+    whose containers get other contents, with the numbers of the leaves that do; `choosing` says that there are so many
+    ways that branches which only assign numbers are choices; `unfit` says why the loop is Python's
     own."""
 
     loop: SourceLoop
@@ -33,6 +34,7 @@ class Known:
     fresh: set[str] = field(default_factory=set)
     stored: set[str] = field(default_factory=set)
     held: dict[str, set[int]] = field(default_factory=dict)
+    choosing: bool = False
     longest: int = 0
     renewals: int = 0
 
@@ -55,7 +57,11 @@ def merged(several: Iterable[Mapping[Place, Known]]) -> Loops:
             mine = found.setdefault(place, Known(known.loop))
             mine.stepped |= known.stepped
             mine.unfit = mine.unfit or known.unfit
-            mine.paths |= known.paths
+            if known.choosing != mine.choosing:          # the ways are others
+                mine.paths = {} if known.choosing else mine.paths
+            if known.choosing or not mine.choosing:
+                mine.paths |= known.paths
+            mine.choosing |= known.choosing
             mine.moving |= known.moving
             mine.fresh |= known.fresh
             mine.stored |= known.stored
@@ -81,7 +87,8 @@ def frozen(loops: Mapping[Place, Known]) -> tuple[Any, ...]:
     paths = lambda known: tuple(tuple((tuple(where or ()), outcome) for where, outcome in path) for path in known.paths)
     return tuple((place, known.stepped, known.unfit, paths(known),
                   tuple(sorted(known.moving)), tuple(sorted(known.fresh)), tuple(sorted(known.stored)),
-                  tuple((name, tuple(sorted(leaves))) for name, leaves in known.held.items()), known.longest)
+                  tuple((name, tuple(sorted(leaves))) for name, leaves in known.held.items()), known.choosing,
+                  known.longest)
                  for place, known in loops.items())
 
 
@@ -90,5 +97,5 @@ def thawed(text: Iterable[Any]) -> Loops:
     return {tuple(place): Known(
         SourceLoop(tuple(place), (), (), (), (), ""), stepped, unfit,
         dict.fromkeys(tuple((Where(*where) if where else None, outcome) for where, outcome in path) for path in paths),
-        set(moving), set(fresh), set(stored), {name: set(leaves) for name, leaves in held}, longest)
-        for place, stepped, unfit, paths, moving, fresh, stored, held, longest in text}
+        set(moving), set(fresh), set(stored), {name: set(leaves) for name, leaves in held}, choosing, longest)
+        for place, stepped, unfit, paths, moving, fresh, stored, held, choosing, longest in text}

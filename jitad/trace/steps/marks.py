@@ -170,7 +170,7 @@ class Marks:
     # --- what is chosen without a branch -----------------------------------------------------------
     def chooses(self, flag: Any) -> bool:
         """Whether a branch that only assigns may be a choice."""
-        return type(flag) is Tracer and flag.ndim == 0 and flag.dtype == np.bool_ and self.branches()
+        return type(flag) is Tracer and flag.ndim == 0 and flag.dtype == np.bool_ and self.may_choose([flag])
 
     def chosen(self, flag: Any, yes: tuple[Any, ...], no: tuple[Any, ...]) -> tuple[Any, ...] | None:
         """What variables are after a branch, of what they are on its sides; None if that cannot be chosen."""
@@ -236,10 +236,13 @@ class Marks:
         functions = self.recorder.captures.copies.originals.values()
         return any(not _ASKING.isdisjoint(code.co_names) for f in functions for code in codes_in(f.__code__))
 
-    def branches(self) -> bool:
-        """Whether any loop has branches that depend on traced values."""
-        return any(known.stepped for known in self.known.values()) and not self.recorder.bodies and (
-            self.recorder.explorer is None)
+    def may_choose(self, things: Sequence[Any]) -> bool:
+        """Whether what depends on these may be chosen without a branch: where a loop branches, and in a step of one
+        that goes many ways."""
+        if self.recorder.bodies or self.recorder.explorer or not any(k.stepped for k in self.known.values()):
+            return False
+        runs = [run for x in things if type(x) is Tracer and (run := self.run_of(x.number)) is not None]
+        return not runs or max(runs, key=self.runs.index).known.choosing
 
     def is_forced(self) -> bool:
         """Whether a step is under way of which the numbers are not those of any call."""

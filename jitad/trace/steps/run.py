@@ -42,7 +42,7 @@ from jitad.trace.where import user_line
 
 __all__ = ["LoopRun"]
 
-VARIANTS, DECISIONS = 64, 256       # of a step, and in one, at most
+VARIANTS, DECISIONS, WAYS = 64, 256, 3      # of a step, and in one, at most; of either where no branch is a choice
 END, BREAK, RETURN = 1, 2, 3        # how a loop is left; 0 where it goes on
 _ABSENT = object()
 _NUMBERS = (float, np.floating, np.integer, np.bool_)
@@ -154,8 +154,7 @@ class LoopRun:
                 return Cell(x.aval, getattr(x, "boxed", False), Value(recorder, x.number), recorder.concrete(x.number))
         elif isinstance(x, _NUMBERS) or (type(x) in (int, bool) and moving) or (
                 isinstance(x, np.ndarray) and x.dtype.kind in "fiub"):
-            array = np.asarray(x)
-            weak = type(x) in (int, float, bool)
+            array, weak = np.asarray(x), type(x) in (int, float, bool)
             return Cell(Aval(array.shape, array.dtype, weak), isinstance(x, np.ndarray) and not array.ndim,
                         Value(recorder, recorder.const(array).number), array)
         return x
@@ -191,8 +190,7 @@ class LoopRun:
         self.path: list[tuple[int, Any, Any]] = []
         self.answers: dict[int, Any] = {}
         self.left, self.value = 0, None
-        recorder.moment += 1
-        self.moment = recorder.moment
+        recorder.moment = self.moment = recorder.moment + 1
         self.aliases.begin(heads)
         self.before = self._state(names)
         return None if self.walk is None else self.walk.at(recorder.value(self.position))
@@ -273,8 +271,16 @@ class LoopRun:
             self.marks.drop(self.known, self.forced)
         self.answers[number] = found
         self.path.append((number, found, where))
+        self._choose_from(len(self.path))
         if len(self.path) > DECISIONS:
             self.marks.unfit(self.known, "a step has too many branches")
+
+    def _choose_from(self, count: int) -> None:
+        """Many branches: those that only assign are choices from now on, which gives the step other ways."""
+        if count > WAYS and not self.known.choosing:
+            self.known.choosing = True
+            self.known.paths.clear()
+            self.marks.start_over()
 
     # --- the end of a step -------------------------------------------------------------------------
     def _close(self, names: dict[str, Any]) -> None:
@@ -307,6 +313,7 @@ class LoopRun:
             self.known.paths.pop(self.forced)            # what was asked on it is not asked any more
         if made.key not in self.known.paths:
             self.known.paths[made.key] = None
+            self._choose_from(len(self.known.paths))
             marks.version += 1
         self.version = marks.version
         self.examples.setdefault(made.key, self.example)
@@ -376,8 +383,7 @@ class LoopRun:
         lists = {grown.name: grown.real for grown in self.grown}
         finals = [*(named[n] for n in loop.names), *(lists.get(n, self.ending.get(n)) for n in loop.changed),
                   *(named[n] for n in loop.targets)]
-        self.slots, self.grown, self.before, self.names, self.ending = [], [], None, {}, {}
-        self.variants.clear()
+        self.slots, self.grown, self.before, self.names, self.ending, self.variants = [], [], None, {}, {}, {}
         return finals
 
     def broken(self) -> bool:
