@@ -31,7 +31,7 @@ def _folders() -> tuple[str, ...]:
     """Folders whose code is never the user's: ours, NumPy, SciPy, optree."""
     import jitad.cache
 
-    folders = [str(Path(__file__).resolve().parent.parent), *map(str, jitad.cache.__path__)]
+    folders = [*jitad.__path__, *jitad.cache.__path__]
     for name in ("numpy", "scipy", "optree"):
         module = __import__(name)
         if module.__file__:
@@ -43,7 +43,7 @@ def _folders() -> tuple[str, ...]:
 def _own_folders() -> tuple[str, ...]:
     import jitad.cache
 
-    return tuple(_slashes(f) + "/" for f in (str(Path(__file__).resolve().parent.parent), *jitad.cache.__path__))
+    return tuple(_slashes(f) + "/" for f in (*jitad.__path__, *jitad.cache.__path__))   # as files are named in code
 
 
 @lru_cache(maxsize=4096)
