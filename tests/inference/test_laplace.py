@@ -124,6 +124,9 @@ def test_what_cannot_be_integrated_out():
     for random in (["c"], [], "b"):
         with pytest.raises(SignatureError, match="random must be a list of names"):
             post.laplace(random)
+    empty = jitad.posterior(lambda mu, b: -mu * mu - np.sum(b * b), {"mu": real(), "b": real(0)})
+    with pytest.raises(SignatureError, match=r"effects b have no elements; .* post.optimise\(\)"):
+        empty.laplace(["b"])
     with pytest.raises(SignatureError, match=r"has shape \(3,\), not \(2,\): mu, sd, sb"):
         post.laplace(["b"]).log_likelihood(np.zeros(2))
     with pytest.raises(StartError, match="no mode that Newton's method finds"):

@@ -39,6 +39,9 @@ class Laplace:
             raise SignatureError(f"random must be a list of names of parameters, of {', '.join(free.shapes)}; "
                                  f"not {random!r}")
         self.post, self.jacobian, self.parts = post, jacobian, parts_of(free.blocks, random)
+        if all(part.begin == part.end for part in self.parts if part.random):
+            raise SignatureError(f"the random effects {', '.join(random)} have no elements; without them there is "
+                                 "nothing to integrate out: estimate by post.optimise()")
         self.marginal = Marginal(post.call, self.parts, post.observed.values, jacobian)
         self.dim = self.marginal.sizes[0]
         self.blocks = tuple(ParameterBlock(p.name, p.constraint, p.begin, p.end) for p in self.parts if not p.random)
