@@ -350,6 +350,7 @@ def test_a_handler_between_any_two_instructions_leaves_a_recording_as_it_was():
         return between
 
     before, found = sys.gettrace(), []
+    sys._getframe().f_trace_opcodes = True                   # Python 3.12 asks for it when tracing begins
     sys.settrace(between)
     try:
         with gate, recording(outer):
