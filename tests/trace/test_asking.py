@@ -233,8 +233,9 @@ NAMED = {"p": np.array([1.0, 2.0]), "q": np.array([1.0, 2.0])}
 
 @pytest.mark.parametrize("f", [lambda a, b: 1.0 if a in [b] else 2.0, lambda a, b: 1.0 if [[a], 3] != [[b], 3] else 2.0,
                                lambda a, b: 1.0 if {"k": a} == {"k": b} else 2.0, lambda a, b: 1.0 * (b, a).index(a),
-                               lambda a, b: 1 if NAMED["p"] in NAMED.values() and [NAMED["p"]] == [NAMED["r"]] else 2],
-                         ids=["in", "nested", "dict", "index", "captured"])
+                               lambda a, b: 1 if NAMED["p"] in NAMED.values() and [NAMED["p"]] == [NAMED["r"]] else 2,
+                               lambda a, b: 1.0 if a == a else 2.0, lambda a, b: 1.0 if a == b else 2.0],
+                         ids=["in", "nested", "dict", "index", "captured", "itself", "not within"])
 def test_one_object_is_equal_to_itself_within_containers(f):
     a, nan = np.array([1.0, 2.0]), float("nan")
     one = np.array([nan])

@@ -182,10 +182,23 @@ def equal_as_one(truth: Any) -> bool:
     if compared is None or compared[0] is not truth or compared[3] != instruction(2) or recorder.captures is None:
         return False
     a, b = compared[1:3]
+    if a is b or _is_operand(b):                             # lists would not have asked; or are not what is compared
+        return False
     if truth.size == 1 and (recorder.decide(truth.reshape(())) or not (
             recorder.decide(np.not_equal(a, a).reshape(())) and recorder.decide(np.not_equal(b, b).reshape(())))):
         return False
     return recorder.captures.asked.is_same(a, b)
+
+
+def _is_operand(value: Any) -> bool:
+    """Whether the variable with this value is compared itself, and not what it is in: from Python 3.13 on, the
+    instruction that compares for ``if x == y`` asks for the truth, too."""
+    frame = sys._getframe(3)
+    done = [i for i in dis.get_instructions(frame.f_code) if i.offset <= frame.f_lasti and i.opname != "EXTENDED_ARG"]
+    if done[-1].opname != "COMPARE_OP" or not done[-2].opname.startswith(("LOAD_FAST", "LOAD_DEREF")):
+        return False
+    names = done[-2].argval
+    return frame.f_locals.get(names if isinstance(names, str) else names[-1]) is value
 
 
 def in_place(operator: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
