@@ -38,7 +38,8 @@ def template(value: Any, found: Callable[[Any], Hashable]) -> Hashable:
         return ("dict", tuple((template(k, found), template(v, found)) for k, v in value.items()))
     if kind is slice:
         return ("slice", tuple(template(part, found) for part in (value.start, value.stop, value.step)))
-    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufSUMm" and value.size <= LARGEST:
+    plain = kind is np.ndarray or isinstance(value, np.generic)          # a masked array is more than its elements
+    if plain and value.dtype.kind in "biufSUMm" and value.size <= LARGEST:
         return ("array", np.asarray(value).dtype.str, np.shape(value), value.tobytes(), kind is np.ndarray)
     if isinstance(value, np.dtype):
         return ("object", value)

@@ -6,6 +6,7 @@ are alive when one does not answer. Calls that are many and small go by lines (`
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -37,12 +38,14 @@ class Cluster:
     def __init__(self, client: Any, libraries: tuple[str, ...] = ()):
         _require_client(client)
         self.client, self.libraries, self.checked = client, libraries, set[str]()
+        self.process = os.getpid()
 
     def workers(self) -> list[str]:
         """The addresses of the workers that are alive, in a fixed order; all have our versions of the libraries.
 
         Raises `ClusterError` if there are none, if they have others, or without a scheduler.
         """
+        self._require_own_process()
         try:
             alive = sorted(self.client.nthreads())
         except OSError as error:
@@ -94,6 +97,7 @@ class Cluster:
 
     def ask(self, actors: Sequence[Actor], method: str, arguments: tuple[Any, ...]) -> list[Any]:
         """As `round` of one small call to all, by lines where there are such."""
+        self._require_own_process()
         self._open([actor for actor in actors if actor.line is False])
         if any(actor.line is None for actor in actors):
             return self.round([(actor, method, arguments) for actor in actors])
@@ -129,7 +133,14 @@ class Cluster:
         _close(actor)
         return Lost()
 
+    def _require_own_process(self) -> None:
+        """A forked process has the same sockets: each would get answers that are the other's."""
+        if os.getpid() != self.process:
+            raise ClusterError("this process was forked from the one that has the client; make a client in it, and the "
+                               "function with that")
+
     def _synchronously(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        self._require_own_process()
         try:
             return self.client.sync(function, *arguments, **named)
         except OSError as error:

@@ -12,6 +12,7 @@ import pytest
 import jitad
 from jitad.distributed import cluster as asking
 from jitad.distributed.lines import SECRET, Answering, DirectLine, message, opened
+from tests.cache.processes import start, wait
 from tests.distributed.test_sharded import SHARDS, T, V, likelihood, prior
 
 HERE = jitad.sharded(likelihood, SHARDS, prior)
@@ -80,3 +81,13 @@ def test_without_lines_dask_carries_the_round(client, monkeypatch):
     monkeypatch.setattr(asking, "opened", lambda *given: None)
     there = jitad.sharded(likelihood, SHARDS, prior, client=client)
     assert there(T) == HERE(T) and all(actor.line is None for actor in there.engine.held)
+
+
+def test_a_forked_process_has_no_part_in_the_lines(client):
+    there = jitad.sharded(likelihood, SHARDS, prior, client=client)
+    there(T)
+
+    def ask():
+        with pytest.raises(jitad.ClusterError, match="forked from the one that has the client"):
+            there(V)
+    assert wait(start(ask), 30.0) == 0 and there(V) == HERE(V)

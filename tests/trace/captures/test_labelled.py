@@ -99,6 +99,7 @@ def changing(q):
     (lambda q: np.sum(pandas.Series(w).to_numpy() * q), ("makes a Series", "make it outside")),
     (lambda q: np.sum(df.y.map(np.log).to_numpy() * q), ("outside of the function",)),
     (lambda q: df.y * 2, (".to_numpy()",)),
+    (lambda q: df.y.isin(np.ma.array([2.0, 3.0], mask=[True, False])).to_numpy() @ q, ("used with a MaskedArray",)),
 ])
 def test_what_meets_a_traced_value_is_told(f, words):
     with pytest.raises((CaptureError, jitad.JitadError)) as told:
